@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/status.h"
 #include "rpc/http/status_server.h"
 #include "rpc/server/server.h"
@@ -194,9 +195,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   if (const size_t tokens = parts.coordinator.Access().size();
       tokens > 0 && config.security.token.empty())
     return FailedPrecondition(
-        "the state has {} access tokens, and none would be asked for: want "
+        "the state has {}, and none would be asked for: want "
         "--access-token-file or LEAT_ACCESS_TOKEN",
-        tokens);
+        Counted(tokens, "access token"));
   RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));
   RETURN_IF_ERROR(parts.traces.started());
   rpc::ServerOptions options = config.server;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "core/counted.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/daemon/daemon_life.h"
@@ -147,11 +148,10 @@ int BackUp(const std::string& state, const std::string& to) {
         kProgram, InvalidArgument("--backup-to {}: want --state, too", to), 2);
   const absl::StatusOr<BackedUp> done = BackUpState(state, to);
   if (!done.ok()) return rpc::Fail(kProgram, done.status(), 1);
-  fmt::print(
-      "{} has the state of {}: {} events, {} datasets, {} blocks of {} "
-      "bytes\n",
-      to, state, done->sequence, done->datasets, done->blocks,
-      done->block_bytes);
+  fmt::print("{} has the state of {}: {}, {}, {} of {}\n", to, state,
+             Counted(done->sequence, "event"),
+             Counted(done->datasets, "dataset"), Counted(done->blocks, "block"),
+             Counted(done->block_bytes, "byte"));
   for (const std::string& block : done->without)
     fmt::print(
         "without block {}, which is missing or damaged in {}: its "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::client {
@@ -27,7 +28,8 @@ absl::Status Retry::Run(
     const absl::Duration enough = std::min(now() - asked, kEnough);
     if (now() + drawn + enough >= deadline) {
       if (tries == 1) return status;
-      return Unavailable("{} (tried {} times in {})", Message(status), tries,
+      return Unavailable("{} (tried {} in {})", Message(status),
+                         Counted(tries, "time"),
                          absl::FormatDuration(now() - begin));
     }
     pause(drawn);

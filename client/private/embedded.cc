@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "client/private/machine.h"
+#include "core/counted.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/status.h"
@@ -324,12 +325,11 @@ void Embedded::Ended(Daemon* daemon, MonotonicTime now) {
              return each->given_up || !each->is_worker;
            });
   }
-  Say(over,
-      daemon->is_worker
-          ? fmt::format("{} {}; it ended {} times in a row and stays ended",
-                        what, how, daemon->ends_in_a_row)
-          : fmt::format("{} {}; jobs are made again by another service", what,
-                        how));
+  Say(over, daemon->is_worker
+                ? fmt::format("{} {}; it ended {} in a row and stays ended",
+                              what, how, Counted(daemon->ends_in_a_row, "time"))
+                : fmt::format("{} {}; jobs are made again by another service",
+                              what, how));
 }
 
 void Embedded::StartAgain(Daemon* daemon, MonotonicTime now) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat {
@@ -171,8 +172,8 @@ absl::StatusOr<std::string> TokenIn(std::string_view what,
   if (text.size() >= least && text.size() <= kMaxTokenText && IsPrintable(text))
     return std::string(text);
   return InvalidArgument(
-      "{}: {} characters{}: want {} to {} printable ones without spaces", what,
-      text.size(),
+      "{}: {}{}: want {} to {} printable ones without spaces", what,
+      Counted(text.size(), "character"),
       IsPrintable(text) ? ""
                         : ", some of them spaces, line ends or unprintable",
       least, kMaxTokenText);

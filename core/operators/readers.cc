@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/pipeline/operator_table.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/status.h"
@@ -39,8 +40,8 @@ TypesOr InferFiles(Node* node, Inputs) {
   if (files == 0)
     return InvalidArgument("argument \"files\" is empty, want files");
   if (labels != 0 && labels != files)
-    return InvalidArgument("argument \"labels\": {} labels for {} files",
-                           labels, files);
+    return InvalidArgument("argument \"labels\": {} for {}",
+                           Counted(labels, "label"), Counted(files, "file"));
   return ImageAndLabel();
 }
 

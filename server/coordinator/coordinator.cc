@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator/parts.h"
@@ -28,8 +29,7 @@ constexpr size_t kMaxTables = 4;
 
 void TellTables(const std::set<std::string>& datasets, size_t workers,
                 Parts* parts, Effects* effects) {
-  const std::string to =
-      fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  const std::string to = Counted(workers, "worker");
   if (datasets.size() > kMaxTables)
     return parts->announcer.Tell(
         {"shards.assigned",
@@ -150,13 +150,13 @@ void Parts::Seen(Now now, Effects* effects) {
   started_at = now.mono;
   expiry.Start(now);
   pools.Start(now, config.pool_hold);
-  announcer.Tell(
-      {"coordinator.started",
-       "info",
-       {fmt::format("coordinator/{}", config.cluster)},
-       fmt::format("the coordinator started with {} datasets and {} jobs",
-                   state.datasets().size(), state.jobs().size())},
-      effects);
+  announcer.Tell({"coordinator.started",
+                  "info",
+                  {fmt::format("coordinator/{}", config.cluster)},
+                  fmt::format("the coordinator started with {} and {}",
+                              Counted(state.datasets().size(), "dataset"),
+                              Counted(state.jobs().size(), "job"))},
+                 effects);
   tables.Start();
 }
 

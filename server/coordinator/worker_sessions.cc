@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
@@ -218,8 +219,8 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
       {"worker.joined",
        "info",
        {"worker/" + name},
-       fmt::format("worker {} joined from {}, with {} threads, version {}",
-                   name, registration.host, registration.threads,
+       fmt::format("worker {} joined from {}, with {}, version {}", name,
+                   registration.host, Counted(registration.threads, "thread"),
                    registration.version),
        fmt::format("address={} threads={} session={}", registration.address,
                    registration.threads, id)},

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/redaction.h"
 #include "core/status.h"
 
@@ -120,10 +121,11 @@ bool Indexing::Retry(const std::string& dataset_id, Request* request,
                      std::string_view reason, std::vector<GivenUp>* given_up) {
   if (request->attempts >= config_.max_attempts) {
     given_up->push_back(
-        {dataset_id, Unavailable("listing {} was tried {} times; the last "
-                                 "worker, {}, {}",
+        {dataset_id, Unavailable("listing {} was tried {}; the last worker, "
+                                 "{}, {}",
                                  Redacted(request->reader_text),
-                                 request->attempts, request->worker, reason)});
+                                 Counted(request->attempts, "time"),
+                                 request->worker, reason)});
     return false;
   }
   request->worker.clear();

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/plan/plan.h"
 #include "fmt/format.h"
 #include "server/views/messages.h"
@@ -63,8 +64,7 @@ void AddSums(const v1::WorkerStats& from, v1::WorkerStats* to) {
 
 std::string ClassOf(const WorkerRegistration& worker) {
   if (worker.devices.empty())
-    return fmt::format("CPU, {} thread{}", worker.threads,
-                       worker.threads == 1 ? "" : "s");
+    return "CPU, " + Counted(worker.threads, "thread");
   return fmt::format("{} x {}", worker.devices.size(),
                      worker.devices.front().name());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/status.h"
 #include "server/state/records.h"
 
@@ -24,9 +25,9 @@ struct State::Checker {
     const std::vector<std::string> jobs = state.JobsOf(deleted.id);
     if (jobs.empty()) return absl::OkStatus();
     return FailedPrecondition(
-        "dataset {} is used by {} job{}: {}; delete {}",
-        state.NameOf(deleted.id), jobs.size(), jobs.size() == 1 ? "" : "s",
-        fmt::join(jobs, ", "), jobs.size() == 1 ? "it first" : "them first");
+        "dataset {} is used by {}: {}; delete {}", state.NameOf(deleted.id),
+        Counted(jobs.size(), "job"), fmt::join(jobs, ", "),
+        jobs.size() == 1 ? "it first" : "them first");
   }
   absl::Status operator()(const JobCreated& created) const {
     const std::string& name = created.spec.name;

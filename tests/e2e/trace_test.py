@@ -211,7 +211,7 @@ class TraceCommandTest(cluster.PhotosTest):
         file = self.folder / "t.json"
         done = self.leat("--coordinator", self.coordinator.address, "trace", "job", "--duration", "1s", "-o", file)
         consumer.process.kill()
-        self.assertRegex(done.stderr, r"t\.json: \d+ spans of 2 workers, 1 consumers")
+        self.assertRegex(done.stderr, r"t\.json: \d+ spans of 2 workers, 1 consumer")
         trace = json.loads(file.read_text())
         events = trace["traceEvents"]
         tracks = {}

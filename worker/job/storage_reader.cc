@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/cluster/fault.h"
+#include "core/counted.h"
 #include "core/status.h"
 #include "worker/source/faults/fault_rules.h"
 
@@ -33,7 +34,8 @@ absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
     if (read.ok()) return read;
     if (answered) return status;
     if (attempt >= context_->read_attempts)
-      return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
+      return Elsewhere(status,
+                       fmt::format(" (tried {})", Counted(attempt, "time")));
     if (!Pause(kReadBackoff * attempt))
       return WithFault(Cancelled("{} (the worker stops)", Message(status)),
                        Fault::kTransient);

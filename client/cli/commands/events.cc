@@ -19,6 +19,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/views/listing.h"
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -115,9 +116,8 @@ class Follower {
     if (const uint64_t missed = Whole(answer, "missed");
         missed > 0 && query_.instance != 0 && !again)
       session_->Say(fmt::format(
-          "{} events came meanwhile that the coordinator does not keep any "
-          "more",
-          missed));
+          "{} came meanwhile that the coordinator does not keep any more",
+          Counted(missed, "event")));
     query_.after = Whole(answer, "sequence");
     query_.instance = instance;
     Json events = Items(answer, "events");

@@ -7,6 +7,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/views/listing.h"
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -31,17 +32,13 @@ Counts CountFindings(const Json& findings) {
   return counts;
 }
 
-std::string Plural(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 // Returns text such as "1 error, 2 warnings, 1 muted".
 Cell Verdict(const Counts& counts) {
   Cell verdict("healthy", Tone::kGood);
   if (counts.warnings > 0)
-    verdict = {Plural(counts.warnings, "warning"), Tone::kWarn};
+    verdict = {Counted(counts.warnings, "warning"), Tone::kWarn};
   if (counts.errors > 0)
-    verdict = {Plural(counts.errors, "error") +
+    verdict = {Counted(counts.errors, "error") +
                    (counts.warnings > 0 ? ", " + verdict.text : ""),
                Tone::kBad};
   if (counts.muted > 0) verdict.text += fmt::format(", {} muted", counts.muted);

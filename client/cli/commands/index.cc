@@ -12,6 +12,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/views/listing.h"
+#include "core/counted.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 
@@ -39,7 +40,8 @@ std::string ShardsText(const Json& shards) {
   const uint64_t least = Whole(shards, "least_records");
   const uint64_t most = Whole(shards, "most_records");
   if (least == most)
-    return fmt::format("{} of {} records", Whole(shards, "count"), most);
+    return fmt::format("{} of {}", Whole(shards, "count"),
+                       Counted(most, "record"));
   return fmt::format("{} of {} to {} records", Whole(shards, "count"), least,
                      most);
 }
@@ -69,13 +71,14 @@ std::string FilesText(const Json& files) {
 
 std::string IndexText(const Json& index) {
   if (!index.is_object()) return "";
-  return fmt::format("{} in {} blocks", Size(Whole(index, "bytes")),
-                     Whole(index, "blocks"));
+  return fmt::format("{} in {}", Size(Whole(index, "bytes")),
+                     Counted(Whole(index, "blocks"), "block"));
 }
 
 std::string ReadText(const Json& report) {
   if (!report.contains("records_read")) return "";
-  return fmt::format("{} records, {} bad", Whole(report, "records_read"),
+  return fmt::format("{}, {} bad",
+                     Counted(Whole(report, "records_read"), "record"),
                      Whole(report, "bad_records"));
 }
 

@@ -11,6 +11,7 @@
 #include "client/cli/pictures/sheet.h"
 #include "client/cli/views/listing.h"
 #include "client/cli/views/trace.h"
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -74,8 +75,9 @@ absl::StatusOr<int> RunTrace(Session& session) {
     RETURN_IF_ERROR(WriteFile(options.trace, file.json));
   for (const std::string& error : file.errors) session.Say(error);
   session.Say(fmt::format(
-      "{}: {} spans of {} workers, {} consumers{}; open it at ui.perfetto.dev",
-      options.trace, file.spans, file.workers, file.consumers,
+      "{}: {} of {}, {}{}; open it at ui.perfetto.dev", options.trace,
+      Counted(file.spans, "span"), Counted(file.workers, "worker"),
+      Counted(file.consumers, "consumer"),
       file.dropped > 0
           ? fmt::format("; {} spans found no room: --ratio takes fewer steps",
                         file.dropped)
@@ -96,9 +98,9 @@ absl::StatusOr<int> RunInspect(Session& session) {
 absl::StatusOr<int> RunConvert(Session& session) {
   const ConvertOptions& options = session.options().convert;
   ASSIGN_OR_RETURN(const Converted converted, Convert(options));
-  session.Say(fmt::format("{}: {} records, {} files, {}", options.output,
-                          converted.records, converted.files,
-                          Size(converted.bytes)));
+  session.Say(fmt::format(
+      "{}: {}, {}, {}", options.output, Counted(converted.records, "record"),
+      Counted(converted.files, "file"), Size(converted.bytes)));
   return kGood;
 }
 

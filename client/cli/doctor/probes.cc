@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/cli/base/text.h"
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -90,8 +91,8 @@ Diagnosis DiagnoseData(const std::string& uri,
   }
   const bool bad = Whole(*report, "bad_records") > 0;
   found.evidence =
-      fmt::format("{}: {} records of {}, of which {} {} read",
-                  Text(*report, "uri"), Whole(*report, "records"),
+      fmt::format("{}: {} of {}, of which {} {} read", Text(*report, "uri"),
+                  Counted(Whole(*report, "records"), "record"),
                   Text(*report, "format"), Whole(*report, "records_read"),
                   Whole(*report, "records_read") == 1 ? "was" : "were");
   if (bad) {

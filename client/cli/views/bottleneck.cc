@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/cli/base/text.h"
+#include "core/counted.h"
 #include "fmt/format.h"
 
 namespace leat::cli {
@@ -19,10 +20,6 @@ std::string LimitTitle(const std::string& limit) {
   if (limit == "workers") return "no workers";
   if (limit == "unknown") return "not known yet";
   return limit;
-}
-
-std::string Counted(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace

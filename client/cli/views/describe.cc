@@ -7,6 +7,7 @@
 #include "client/cli/views/bottleneck.h"
 #include "client/cli/views/describe_text.h"
 #include "client/cli/views/listing.h"
+#include "core/counted.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -81,8 +82,9 @@ std::string BadSamplePolicy(const Json& job) {
 Section BadSamples(const Json& job) {
   Section section;
   const Json& bad = Items(job, "bad_samples");
-  section.title = fmt::format("Bad samples (met {} times, {} listed)",
-                              Whole(job, "bad_samples_total"), bad.size());
+  section.title =
+      fmt::format("Bad samples (met {}, {} listed)",
+                  Counted(Whole(job, "bad_samples_total"), "time"), bad.size());
   section.table.columns = {{"SAMPLE", 0, false, true},
                            {"TIMES", 0, false, true},
                            {"RECORD"},
@@ -171,8 +173,10 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Job", {Text(spec, "name"), Tone::kBold}},
       {"Created", When(job, "created_at", now)},
       {"Created by", Creator(job)},
-      {"Dataset", fmt::format("{} ({} samples)", Text(job, "job.dataset.name"),
-                              Whole(job, "job.dataset.shards.num_samples"))},
+      {"Dataset",
+       fmt::format(
+           "{} ({})", Text(job, "job.dataset.name"),
+           Counted(Whole(job, "job.dataset.shards.num_samples"), "sample"))},
       {"Batch (rows)", Text(spec, "batch")},
       {"Seed", Text(spec, "seed")},
       {"Order", EnumWord(Text(spec, "order"), "ORDER_")},

@@ -4,6 +4,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/views/describe.h"
 #include "client/cli/views/describe_text.h"
+#include "core/counted.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -89,16 +90,16 @@ void AddCached(const Json& stats, std::string_view field, std::string title,
   for (const Json& each : Items(stats, field)) {
     section.facts.emplace_back(
         Text(each, "dataset"),
-        fmt::format("{}, {} entries, {}", Size(Whole(each, "bytes")),
-                    Whole(each, "entries"),
+        fmt::format("{}, {}, {}", Size(Whole(each, "bytes")),
+                    Counted(Whole(each, "entries"), "entry", "entries"),
                     HitsText(Number(each, "hits_total"),
                              Number(each, "misses_total"))));
     for (const Json& form : Items(each, "forms"))
       section.facts.emplace_back(
           fmt::format("{}, {}", Text(each, "dataset"), Text(form, "form")),
-          fmt::format("{}, {} entries, {} decodes, {} ms saved",
-                      Size(Whole(form, "bytes")), Whole(form, "entries"),
-                      Whole(form, "hits_total"),
+          fmt::format("{}, {}, {}, {} ms saved", Size(Whole(form, "bytes")),
+                      Counted(Whole(form, "entries"), "entry", "entries"),
+                      Counted(Whole(form, "hits_total"), "decode"),
                       Whole(form, "saved_ms_total")));
   }
   if (!section.facts.empty()) view->sections.push_back(std::move(section));
@@ -146,8 +147,8 @@ void AddStorage(const Json& stats, View* view) {
       {"Hedges", std::to_string(Whole(stats, "storage_hedges_total"))},
       {"Disk cache",
        fmt::format("{}, {}", Size(kept), HitsText(stats, "disk_cache"))},
-      {"Read ahead",
-       fmt::format("{} rows, {}", ahead, Size(Whole(stats, "bytes_ahead")))}};
+      {"Read ahead", fmt::format("{}, {}", Counted(ahead, "row"),
+                                 Size(Whole(stats, "bytes_ahead")))}};
   view->sections.push_back(std::move(section));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/log.h"
 #include "core/redaction.h"
 #include "core/status.h"
@@ -132,8 +133,8 @@ void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
         {"dataset.indexed",
          "info",
          {subject},
-         fmt::format("dataset {} was listed: {} samples", dataset.name,
-                     dataset.shards.num_samples()),
+         fmt::format("dataset {} was listed: {}", dataset.name,
+                     Counted(dataset.shards.num_samples(), "sample")),
          fmt::format("id={} samples={}", ShortId(dataset.id),
                      dataset.shards.num_samples())},
         effects);
@@ -144,9 +145,10 @@ void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
     subjects.push_back("job/" + jobs[i]);
   uses_.announcer->Tell(
       {"job.dataset_changed", "warn", std::move(subjects),
-       fmt::format("dataset {} has changed and was listed again: {} "
-                   "samples{}{}; jobs that exist ({}) keep their listing",
-                   dataset.name, dataset.shards.num_samples(),
+       fmt::format("dataset {} has changed and was listed again: {}{}{}; jobs "
+                   "that exist ({}) keep their listing",
+                   dataset.name,
+                   Counted(dataset.shards.num_samples(), "sample"),
                    header.changes.empty() ? "" : "; ",
                    fmt::join(header.changes, "; "), jobs.size())},
       effects);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -58,8 +59,8 @@ class Expiry::JobWrite final : public Write {
         {"job.expired",
          "info",
          {"job/" + name_},
-         fmt::format("job {} was deleted: nobody used it for {} hours", name_,
-                     hours),
+         fmt::format("job {} was deleted: nobody used it for {}", name_,
+                     Counted(hours, "hour")),
          fmt::format("unused_for_h={}", hours)},
         effects);
     expiry_->JobGone(gone_, effects);

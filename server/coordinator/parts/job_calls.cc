@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator/parts/datasets.h"
@@ -167,8 +168,8 @@ void Datasets::JobWritten(uint64_t creation, const std::string& name,
       {"job.created",
        "info",
        {"job/" + info->spec.name, "dataset/" + info->dataset.name},
-       fmt::format("job {} was created, of {} samples of dataset {}",
-                   info->spec.name, samples, info->dataset.name),
+       fmt::format("job {} was created, of {} of dataset {}", info->spec.name,
+                   Counted(samples, "sample"), info->dataset.name),
        fmt::format("plan={} decoder={} samples={}", ShortHex(info->plan_hash),
                    Name(info->spec.decoder_class), samples)},
       effects);

@@ -142,7 +142,7 @@ TEST(Check, ReadersOfFilesRefuseWhatNamesNoFiles) {
   EXPECT_TRUE(Check(files({"a", "b"}, {})).ok());
   EXPECT_TRUE(Check(files({"a", "b"}, {2147483647, 0})).ok());
   EXPECT_THAT(ErrorOf(files({"a", "b"}, {1})),
-              HasSubstr("\"labels\": 1 labels for 2 files"));
+              HasSubstr("\"labels\": 1 label for 2 files"));
   EXPECT_THAT(ErrorOf(files({"a"}, {-1})), HasSubstr("labels"));
   EXPECT_THAT(ErrorOf(files({}, {})), HasSubstr("files"));
   EXPECT_THAT(ErrorOf(graph(

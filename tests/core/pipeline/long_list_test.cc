@@ -199,7 +199,7 @@ TEST(ShortenLists, ALongListIsNoArgumentWhereNoneIsData) {
   EXPECT_THAT(refused(FilesOf(texts, texts)),
               HasSubstr("a list of 2 entries, want integers"));
   EXPECT_THAT(refused(FilesOf(texts, Ints{1})),
-              HasSubstr("1 labels for 2 files"));
+              HasSubstr("1 label for 2 files"));
   Graph root = FilesOf(Texts{"a"}, Ints{});
   root.nodes[0].args["root"] = texts;
   EXPECT_THAT(refused(root), HasSubstr("a list of 2 entries, want text"));

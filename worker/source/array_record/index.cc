@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -209,7 +210,8 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
     index.bytes += from.size;
   }
   if (index.bytes == 0)
-    return NotFound("{}: no records in {} files", reader.op, paths.size());
+    return NotFound("{}: no records in {}", reader.op,
+                    Counted(paths.size(), "file"));
   ASSIGN_OR_RETURN(index.blob, blob.Finish());
   ASSIGN_OR_RETURN(const auto source,
                    OpenArrayRecord(reader, index.blob, limits));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
@@ -175,8 +176,9 @@ absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
                    IntsArg(reader, "labels"));
   if (files.empty()) return InvalidArgument("{}: files: none", reader.op);
   if (!labels.empty() && labels.size() != files.size())
-    return InvalidArgument("{}: {} labels for {} files", reader.op,
-                           labels.size(), files.size());
+    return InvalidArgument("{}: {} for {}", reader.op,
+                           Counted(labels.size(), "label"),
+                           Counted(files.size(), "file"));
   std::vector<LabelledFile> wanted;
   wanted.reserve(files.size());
   for (size_t i = 0; i < files.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/redaction.h"
 #include "core/shapes/stored_type.h"
 #include "core/status.h"
@@ -111,8 +112,8 @@ absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const Node& reader,
         return AddParts(listing.files[i], taken, limits, &index);
       }));
   if (index.empty())
-    return NotFound("{}: no records in {} files",
-                    RedactedUri(options.paths.front()), listing.files.size());
+    return NotFound("{}: no records in {}", RedactedUri(options.paths.front()),
+                    Counted(listing.files.size(), "file"));
   return index.Finish("a TFRecord file is a shard");
 }
 

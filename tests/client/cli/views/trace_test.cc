@@ -82,9 +82,8 @@ TEST(Trace, WritesWhatWorkersAndConsumersDidForAViewer) {
   EXPECT_EQ(Named(events, "receive").at("tid"),
             Named(events, "request").at("tid"));
   EXPECT_NE(Named(events, "wait").at("pid"), queue.at("pid"));
-  EXPECT_THAT(shell.err,
-              HasSubstr("11 spans of 1 workers, 2 consumers; 4 spans "
-                        "found no room"));
+  EXPECT_THAT(shell.err, HasSubstr("11 spans of 1 worker, 2 consumers; 4 spans "
+                                   "found no room"));
   EXPECT_THAT(shell.err, HasSubstr("worker node2: no answer"));
 }
 

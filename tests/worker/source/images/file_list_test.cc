@@ -119,7 +119,7 @@ TEST_F(FileListTest, ExplicitFilesHaveTheirLabelsOrPositions) {
   EXPECT_THAT(Samples(Files({b, a})), ElementsAre("=0", "first=1"));
   EXPECT_THAT(Samples(Files({"a", "b"}, {9, 4}, dir_.path())),
               ElementsAre("first=9", "=4"));
-  EXPECT_THAT(Refused(Files({a}, {1, 2})), HasSubstr("2 labels for 1 files"));
+  EXPECT_THAT(Refused(Files({a}, {1, 2})), HasSubstr("2 labels for 1 file"));
   EXPECT_THAT(Refused(Files({a}, {-1})), HasSubstr("labels: -1, want 0 to"));
   EXPECT_THAT(Refused(Files({})), HasSubstr("files: none"));
 }

@@ -140,7 +140,7 @@ TEST_F(TfrecordTest, EmptyFilesAreNoShards) {
   EXPECT_EQ(index->shards.num_shards(), 1u);
   const absl::Status none = IndexError(Reader({At("0.tfrecord")}));
   EXPECT_EQ(none.code(), Code::kNotFound);
-  EXPECT_THAT(std::string(Message(none)), HasSubstr("no records in 1 files"));
+  EXPECT_THAT(std::string(Message(none)), HasSubstr("no records in 1 file"));
 }
 
 TEST_F(TfrecordTest, AFileCutOffAnywhereIsAnError) {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/mutex.h"
 #include "fmt/format.h"
 
@@ -25,8 +26,9 @@ class StorageWaits {
 
   // A try of `call` has failed, and another one follows.
   void Failed(const void* call, std::string_view why, int tries) {
-    std::string text = fmt::format("{} (tried {} times so far)",
-                                   why.substr(0, kMaxText), tries);
+    std::string text =
+        fmt::format("{} (tried {} so far)", why.substr(0, kMaxText),
+                    Counted(tries, "time"));
     MutexLock lock(&mu_);
     waits_[call] = std::move(text);
   }

@@ -201,7 +201,7 @@ TEST_F(HttpStorage, AServerWhoseHeadDripsInIsNamedWhileItIsWaitedFor) {
   EXPECT_EQ(waits,
             std::vector<std::string>{
                 Url("/x") + ": looking at it: nothing of use has come for "
-                            "20 ms (tried 1 times so far)"});
+                            "20 ms (tried 1 time so far)"});
   storage_->Stop();
   opens.join();
   EXPECT_EQ(status.code(), Code::kCancelled);

@@ -289,7 +289,7 @@ TEST_F(Calls, SilenceIsToldUntilSomethingComes) {
   };
   EXPECT_EQ(RunOne().kind, Verdict::Kind::kDone);
   const std::string silent =
-      "the task: nothing of use has come for 1000 ms (tried 1 times so far)";
+      "the task: nothing of use has come for 1000 ms (tried 1 time so far)";
   EXPECT_THAT(told,
               ElementsAre("", silent, silent, "", silent, silent, silent));
   EXPECT_THAT(waits_.Texts(4), testing::IsEmpty());
