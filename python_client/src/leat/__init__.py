@@ -20,14 +20,15 @@ the script. `leat.jax` and `leat.torch` give the batches to those frameworks;
 this module needs NumPy only.
 """
 
-_OF_LEAT_DATA = True  # this is not the other project's package `leat`: _alone.py
+_OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library/alone.py
 
-from leat import _native, errors
+from leat import errors
 from leat._batches import Batches
 from leat._client import Service, connect
 from leat._external import external_source
 from leat._graph import Node, Pipeline, pipeline
 from leat._job import Field, Job
+from leat._library import native as _native
 from leat._why import Draw, Record, Row
 from leat.errors import *  # noqa: F403
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
-from leat import _threads
+from leat._library import threads
 
 if TYPE_CHECKING:
     from leat._batches import Batches
@@ -96,7 +96,7 @@ class Ahead:
     def take(self) -> Placed | Ended:
         """Returns the next batch, or Ended. Do not call again after the end: nothing follows."""
         if not self._begun:
-            _threads.start(self._run)
+            threads.start(self._run)
             self._begun = True
         at = self.number & 1
         if self.slots[at] is None:
@@ -104,7 +104,7 @@ class Ahead:
             try:
                 while self.slots[at] is None:
                     with contextlib.suppress(queue.Empty):
-                        self._filled.get(timeout=_threads.SLICE_S)
+                        self._filled.get(timeout=threads.SLICE_S)
             finally:
                 self._host.end_wait(isinstance(self.slots[at], Placed))
         else:

@@ -17,8 +17,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from leat import _finish, _native, _progress, _threads
-from leat._buffer import Buffer, arrays, tensors
+from leat import _finish, _progress
+from leat._library import native, threads
+from leat._library.buffer import Buffer, arrays, tensors
 from leat._options import seconds
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
@@ -57,7 +58,7 @@ class Opened(NamedTuple):
         feeder: supplies the samples, for a job whose samples come from this process; otherwise None.
     """
 
-    cell: _native.Cell
+    cell: native.Cell
     begin: tuple[int, int]
     end: int | None
     feeder: Any
@@ -118,7 +119,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._finish = self._handle.call(_finish.of_batches, job.schema)
 
     def _begin(self, opened: Opened) -> None:
-        self._handle = _native.Handle(opened.cell, "batches iterator")
+        self._handle = native.Handle(opened.cell, "batches iterator")
         self._begun_at, self._end = opened.begin, opened.end
         self._feeder = opened.feeder
         self._ended = False
@@ -239,13 +240,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
         """Calls leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
-        slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else float(timeout)
+        slice_s = threads.SLICE_S if in_slices else -1.0 if timeout is None else float(timeout)
         while not (self._ended or buffer.out):
-            status = self._handle.call(_native.lib.leat_batches_next, slice_s, ctypes.byref(buffer.out))
+            status = self._handle.call(native.lib.leat_batches_next, slice_s, ctypes.byref(buffer.out))
             if not status:
                 break
             try:
-                _native.check(status)
+                native.check(status)
             except DeadlineExceeded:
                 if not in_slices:
                     raise
@@ -255,12 +256,12 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         """Returns the token of the position after a batch; None: before the first one."""
         with self._asking:
             if place is None:
-                size = self._handle.call(_native.quick.leat_batches_token, self._text, _TOKEN_CAPACITY)
+                size = self._handle.call(native.quick.leat_batches_token, self._text, _TOKEN_CAPACITY)
             else:
                 epoch, step = place
                 epoch, step = (epoch, step + 1) if step + 1 < len(self.job) else (epoch + 1, 0)
                 size = self._handle.call(
-                    _native.quick.leat_batches_token_at, epoch, step, self._text, _TOKEN_CAPACITY
+                    native.quick.leat_batches_token_at, epoch, step, self._text, _TOKEN_CAPACITY
                 )
             return ctypes.string_at(self._text, size)
 
@@ -287,7 +288,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             leat.InvalidArgument: the state is of another job, or after the last epoch. The iterator's position is
                 unchanged.
         """
-        _threads.to_its_end(self.prepared(state))
+        threads.to_its_end(self.prepared(state))
 
     def prepared(self, state: bytes) -> Callable[[], None]:
         """Opens at `state`, or raises as `set_state`; returns a function that moves the iterator there."""
@@ -331,19 +332,19 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         with self._asking:
             if self._handle.closed and self._last_stats:
                 return json.loads(self._last_stats)
-            return json.loads(_native.take_text(self._handle.call(_native.lib.leat_batches_stats_json)) or "{}")
+            return json.loads(native.take_text(self._handle.call(native.lib.leat_batches_stats_json)) or "{}")
 
     def begin_wait(self) -> None:
         """For iterators opened with ahead=True: the trainer waits from now on."""
         with self._asking:
             if not self._handle.closed:
-                self._handle.call(_native.quick.leat_batches_begin_wait)
+                self._handle.call(native.quick.leat_batches_begin_wait)
 
     def end_wait(self, delivered: bool) -> None:
         """For iterators opened with ahead=True: the trainer stops waiting, since it has a batch or gave up."""
         with self._asking:
             if not self._handle.closed:
-                self._handle.call(_native.quick.leat_batches_end_wait, delivered)
+                self._handle.call(native.quick.leat_batches_end_wait, delivered)
 
     def close(self) -> None:
         """Ends the iterator, even while another thread waits in it. Idempotent; batches handed out stay valid."""
@@ -354,11 +355,11 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             if self._handle.closed:
                 return
             self._ended = True  # before the waiting thread is woken: it is the end, not an error
-            self._handle.call(_native.lib.leat_batches_cancel)
+            self._handle.call(native.lib.leat_batches_cancel)
             with self._taking, self._asking:
                 if self._bar:
                     self._bar.close()
-                self._last_stats = _native.take_text(self._handle.call(_native.lib.leat_batches_stats_json))
+                self._last_stats = native.take_text(self._handle.call(native.lib.leat_batches_stats_json))
                 self._first = self.token()  # token() returns this from now on
                 self._buffer = self._taken = None
                 self._handle.close()
@@ -381,5 +382,5 @@ class Batches(BatchIterator[dict[str, npt.NDArray[Any]]]):
     """
 
     def _convert(self, buffer: Buffer) -> dict[str, Any]:
-        # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
+        # Batches in a GPU's memory, for the frameworks, are dicts of dlpack.Tensor.
         return arrays(buffer) if self._device < 0 else tensors(buffer)

@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from leat import _context, _credentials, _native, _private
+from leat import _context, _credentials, _private
 from leat._graph import Pipeline
 from leat._job import Job
+from leat._library import native
 from leat._options import chosen, seconds, share, whole
 from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound, one_line
 
@@ -84,7 +85,7 @@ def connect(
         _credentials.refuse(
             access_token=access_token, access_token_file=access_token_file, ca=ca, cert=cert, key=key
         )
-        options["daemon_dir"] = str(_native.folder)
+        options["daemon_dir"] = str(native.folder)
         options.update(_private.options(workers, threads, cache, disk_cache, devices))
     else:
         given = {"workers": workers, "threads": threads, "cache": cache, "disk_cache": disk_cache, "devices": devices}
@@ -123,11 +124,11 @@ class Service:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        text = _native.text(json.dumps(options))
-        out = _native.Cell("leat_service_free")
-        _native.make(_native.lib.leat_connect, text, out=out)
-        self._handle = _native.Handle(out, "service")
-        self._address: str = self._handle.call(_native.lib.leat_service_address).decode()
+        text = native.text(json.dumps(options))
+        out = native.Cell("leat_service_free")
+        native.make(native.lib.leat_connect, text, out=out)
+        self._handle = native.Handle(out, "service")
+        self._address: str = self._handle.call(native.lib.leat_service_address).decode()
         self._embedded = "address" not in options
         if self._embedded:
             _private.tell(self.get("private"))
@@ -286,17 +287,17 @@ class Service:
         return self._create(pipeline, spec, wish, timeout_s)
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], relist: str, timeout_s: float) -> Job:
-        text = _native.text(json.dumps(spec))
-        out = _native.Cell("leat_job_free")
+        text = native.text(json.dumps(spec))
+        out = native.Cell("leat_job_free")
         try:
-            self._handle.make(_native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
+            self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
         except Error as error:
             raise pipeline.explain(error) from None
         return Job(self, out, pipeline._source)
 
     def _existing(self, name: str) -> Job:
-        out = _native.Cell("leat_job_free")
-        self._handle.make(_native.lib.leat_job_get, _native.text(name), out=out)
+        out = native.Cell("leat_job_free")
+        self._handle.make(native.lib.leat_job_get, native.text(name), out=out)
         return Job(self, out)
 
     def get(
@@ -309,11 +310,11 @@ class Service:
         "private": for a private service, the process that runs it, whether this connection started it, how many
         processes shared it then, and its options; None for any other service.
         """
-        request = _native.lib.leat_service_get
-        out = _native.Cell("leat_string_free")
-        self._handle.make(request, _native.text(what), _native.text(name), out=out)
+        request = native.lib.leat_service_get
+        out = native.Cell("leat_string_free")
+        self._handle.make(request, native.text(what), native.text(name), out=out)
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:
         """Deletes a job. Raises leat.NotFound."""
-        self._handle.do(_native.lib.leat_service_do, b"delete-job", _native.text(name))
+        self._handle.do(native.lib.leat_service_do, b"delete-job", native.text(name))

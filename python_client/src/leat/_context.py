@@ -8,7 +8,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 
-from leat import _native
+from leat._library import native
 from leat.errors import InvalidArgument
 
 _PATIENCE_S = 10.0
@@ -34,7 +34,7 @@ def environment() -> Mapping[str, str]:
     name = os.environ.get("LEAT_CONTEXT")
     if not name:
         return os.environ
-    command = [str(_native.folder / "leat"), "context", "show", name, "-o", "json"]
+    command = [str(native.folder / "leat"), "context", "show", name, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     if done.returncode != 0:
         reason = (done.stderr.splitlines() or [f"exit {done.returncode}"])[0].removeprefix("leat: context: ")

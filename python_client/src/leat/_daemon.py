@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from leat import _credentials, _native
+from leat import _credentials
+from leat._library import native
 from leat.errors import InvalidArgument
 
 # A worker that ends sooner has failed at its start; the next one is started only after this time.
@@ -69,7 +70,7 @@ def service_flags(found: dict[str, str]) -> list[str]:
 
 def program(name: str) -> str:
     """Returns the path of one of this package's programs on this machine."""
-    return str(_native._find() / name)
+    return str(native._find() / name)
 
 
 class Daemon:

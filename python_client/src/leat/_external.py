@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from leat import _native, _threads
 from leat._graph import Node, Operation
+from leat._library import native, threads
 from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
 
 _OP = "readers.external"
@@ -309,7 +309,7 @@ class Reader(NamedTuple):
 
     def pointer(self, arrays: list[np.ndarray]) -> Any:
         """Returns a leat_field array, which is valid as long as `arrays`."""
-        fields = (_native.Field * len(arrays))()
+        fields = (native.Field * len(arrays))()
         for field, array, type_ in zip(fields, arrays, self.types):
             field.data, field.bytes = array.ctypes.data, array.nbytes
             if type_.is_open:
@@ -353,22 +353,22 @@ class Feeder:
         error: the exception that the source raised; None: it raised none.
     """
 
-    def __init__(self, feed: _native.Cell, reader: Reader, source: Source) -> None:
+    def __init__(self, feed: native.Cell, reader: Reader, source: Source) -> None:
         self.error: BaseException | None = None
         assert feed.made.value is not None
-        self._cell: _native.Cell | None = feed
+        self._cell: native.Cell | None = feed
         self._feed = feed.made.value
         self._reader = reader
         self._read = source.reader(reader.num_samples)
         # Such a thread may hang: a source that never returns does not keep the interpreter from ending.
-        _threads.start(self._run)
+        threads.start(self._run)
 
     def _run(self) -> None:
         epoch, samples, count = ctypes.c_uint64(), ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
         wanted = (ctypes.byref(epoch), ctypes.byref(samples), ctypes.byref(count))
         try:
             while True:
-                _native.check(_native.lib.leat_feed_next(self._feed, -1.0, *wanted))
+                native.check(native.lib.leat_feed_next(self._feed, -1.0, *wanted))
                 if count.value == 0:
                     return
                 if not all(self._bring(epoch.value, sample) for sample in samples[: count.value]):
@@ -383,11 +383,11 @@ class Feeder:
             self.error = error
             code = error.code if isinstance(error, Error) else _UNKNOWN
             text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-            _native.lib.leat_feed_fail(self._feed, sample, code, text.encode("utf-8", "replace").replace(b"\0", b"?"))
+            native.lib.leat_feed_fail(self._feed, sample, code, text.encode("utf-8", "replace").replace(b"\0", b"?"))
             return False
         large = sum(array.nbytes for array in arrays) > _SMALL_BYTES
-        bring = (_native.lib if large else _native.quick).leat_feed_supply
+        bring = (native.lib if large else native.quick).leat_feed_supply
         status = bring(self._feed, sample, self._reader.pointer(arrays), len(arrays))
         if status:  # the iterator fails with it too, or has ended
-            _native.lib.leat_status_free(status)
+            native.lib.leat_status_free(status)
         return not status

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _native
+from leat._library import native
 from leat._placement import Piece
 from leat.errors import InvalidArgument
 
@@ -62,7 +62,7 @@ def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Finish]:
     """Returns the Finish of each array of an iterator, by name; arrays that come finished are left out."""
     result = {}
     for i, name in enumerate(names):
-        left = _native.quick.leat_batches_finish(pointer, i)
+        left = native.quick.leat_batches_finish(pointer, i)
         if left.dtype is None:
             continue
         dtype = np.dtype(left.dtype.decode())

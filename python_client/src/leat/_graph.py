@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeAlias, overload
 
-from leat import _native, _unpack
+from leat import _unpack
+from leat._library import native
 from leat.errors import Error, InvalidArgument, PipelineError
 
 _PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -430,11 +431,10 @@ class Pipeline:
     def _check(self) -> Any:
         out = ctypes.c_void_p()
         try:
-            status = _native.lib.leat_pipeline_check(_native.text(json.dumps(self._graph)), ctypes.byref(out))
-            _native.check(status)
+            native.check(native.lib.leat_pipeline_check(native.text(json.dumps(self._graph)), ctypes.byref(out)))
         except Error as error:
             raise self.explain(error) from None
-        return json.loads(_native.take_text(out.value) or "[]")
+        return json.loads(native.take_text(out.value) or "[]")
 
 
 def _restored(name: str, graph: dict[str, Any], lines: list[str]) -> Pipeline:

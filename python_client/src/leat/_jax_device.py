@@ -19,8 +19,8 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from leat import _jax_finish
-from leat._dlpack import Tensor
 from leat._finish import Finish
+from leat._library.dlpack import Tensor
 from leat._placement import Piece, Placement
 
 # How many batches' computations may run at the same time; each keeps a buffer of the window.

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _assembling, _threads
+from leat import _assembling
 from leat._finish import Finish
+from leat._library import threads
 from leat._placement import Placement
 
 _shard_map: Any
@@ -39,7 +40,7 @@ def apart(function: Any) -> Any:
         except BaseException as error:
             errors.append(error)
 
-    _threads.wait(_threads.start(run))
+    threads.wait(threads.start(run))
     if errors:
         raise errors[0]
     return results[0]

@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from leat import _external, _finish, _native, _show, _why
+from leat import _external, _finish, _show, _why
 from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
-from leat._buffer import Buffer, arrays, stack_one
+from leat._library import native
+from leat._library.buffer import Buffer, arrays, stack_one
 from leat._options import seconds, whole
 from leat._why import Record, Row
 from leat.errors import InvalidArgument, OutOfRange
@@ -52,11 +53,11 @@ class Sample(dict[str, np.ndarray]):
 class Job:
     """A dataset, pipeline, seed, batch size and order under a name; they determine the bytes of every batch."""
 
-    def __init__(self, service: object, made: _native.Cell, source: _external.Source | None = None) -> None:
+    def __init__(self, service: object, made: native.Cell, source: _external.Source | None = None) -> None:
         self._service = service
         self._source = source  # the pipeline's leat.external_source
-        self._handle = _native.Handle(made, "job")
-        facts = json.loads(_native.take_text(self._handle.call(_native.lib.leat_job_json)))
+        self._handle = native.Handle(made, "job")
+        facts = json.loads(native.take_text(self._handle.call(native.lib.leat_job_json)))
         job = facts["job"]
         spec = job["spec"]
         self._facts = job
@@ -124,8 +125,8 @@ class Job:
         if not token:
             raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
         epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
-        request = _native.lib.leat_job_position
-        _native.check(self._handle.call(request, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        request = native.lib.leat_job_position
+        native.check(self._handle.call(request, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
         return epoch.value, step.value
 
     def batches(
@@ -267,9 +268,9 @@ class Job:
         else:
             token = bytes(token)
             epoch, step = self.position(token)
-        out, feed = _native.Cell("leat_batches_free"), _native.Cell("leat_feed_free")
+        out, feed = native.Cell("leat_batches_free"), native.Cell("leat_feed_free")
         asked = (
-            _native.text(json.dumps({**options, "epochs": epochs or 0})),
+            native.text(json.dumps({**options, "epochs": epochs or 0})),
             token,
             len(token or b""),
             *row_pointer(rows),
@@ -277,10 +278,10 @@ class Job:
         )
         feeder = None
         if self._external is None:
-            _native.check(self._handle.call(_native.lib.leat_batches_open, *asked))
+            native.check(self._handle.call(native.lib.leat_batches_open, *asked))
         else:
             assert source is not None
-            _native.check(self._handle.call(_native.lib.leat_batches_open_fed, *asked, ctypes.byref(feed.made)))
+            native.check(self._handle.call(native.lib.leat_batches_open_fed, *asked, ctypes.byref(feed.made)))
             feeder = _external.Feeder(feed, self._external, source)
         return Opened(out, (epoch, step), None if epochs is None else epoch + epochs, feeder)
 
@@ -312,10 +313,9 @@ class Job:
         """
         numbers = row_numbers(rows, self.batch)
         result = np.empty(self.batch if numbers is None else numbers.size, np.int64)
-        request = _native.lib.leat_job_samples
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         where = result.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-        _native.check(self._handle.call(request, *at, *row_pointer(numbers), where))
+        native.check(self._handle.call(native.lib.leat_job_samples, *at, *row_pointer(numbers), where))
         return result
 
     def _number(self, index: Any) -> int:
@@ -328,7 +328,7 @@ class Job:
 
     def _asked(self, function: Any, *args: Any) -> Any:
         """Returns the parsed answer of a call that gives JSON; Ctrl-C ends the wait for it."""
-        out = _native.Cell("leat_string_free")
+        out = native.Cell("leat_string_free")
         self._handle.make(function, *args, out=out)
         return json.loads(out.text() or "null")
 
@@ -348,7 +348,7 @@ class Job:
             leat.Unavailable: no worker can answer.
         """
         number = self._number(index)
-        return _why.record(self._asked(_native.lib.leat_job_record, number, seconds("timeout", timeout)))
+        return _why.record(self._asked(native.lib.leat_job_record, number, seconds("timeout", timeout)))
 
     @overload
     def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> Row: ...
@@ -379,7 +379,7 @@ class Job:
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         numbers = None if row is None else row_numbers([whole("row", row, 0, self.batch - 1)], self.batch)
         asked = (*at, *row_pointer(numbers), 0 if row is None else 1, seconds("timeout", timeout))
-        rows = tuple(_why.row(each) for each in self._asked(_native.lib.leat_job_explain, *asked))
+        rows = tuple(_why.row(each) for each in self._asked(native.lib.leat_job_explain, *asked))
         return rows if row is None else rows[0]
 
     def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> Sample:
@@ -397,13 +397,13 @@ class Job:
         buffer = Buffer(self)
         timeout_s = seconds("timeout", timeout)
         if self._external is None:
-            self._handle.make(_native.lib.leat_job_sample, number, timeout_s, out=buffer.cell)
+            self._handle.make(native.lib.leat_job_sample, number, timeout_s, out=buffer.cell)
         else:
             chosen = self._external.chosen(
                 self._source if source is None else source, self.name, {"one sample is wanted": True}
             )
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
-            request = _native.lib.leat_job_sample_supplied
+            request = native.lib.leat_job_sample_supplied
             self._handle.make(request, number, pointer, len(fields), timeout_s, out=buffer.cell)
         return Sample(stack_one(arrays(buffer)))

@@ -16,8 +16,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from leat import _native, _unpack
+from leat import _unpack
 from leat._graph import Node, Operation, constant
+from leat._library import native
 from leat.errors import InvalidArgument
 
 _REQUIRED = inspect.Parameter.empty
@@ -139,7 +140,7 @@ def _arg(entry: dict[str, Any]) -> Arg:
 @functools.cache
 def table() -> tuple[OperatorInfo, ...]:
     """Returns every operator of the library."""
-    entries = json.loads(_native.take_text(_native.lib.leat_operators_json()))
+    entries = json.loads(native.take_text(native.lib.leat_operators_json()))
     return tuple(
         OperatorInfo(
             name=entry["name"],

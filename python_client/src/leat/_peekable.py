@@ -7,8 +7,8 @@ import concurrent.futures
 import threading
 from typing import Any, NamedTuple
 
-from leat import _threads
 from leat._array_spec import spec_of
+from leat._library import threads
 
 
 class Found(NamedTuple):
@@ -52,7 +52,7 @@ class Peekable:
 
     def _settle(self) -> None:
         """Waits for pending peeks: each is for the batch that was the next one when it was called."""
-        while concurrent.futures.wait(list(self._asked), timeout=_threads.SLICE_S).not_done:
+        while concurrent.futures.wait(list(self._asked), timeout=threads.SLICE_S).not_done:
             pass
 
     def _checked(self, found: Found) -> Found:

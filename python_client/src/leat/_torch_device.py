@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from leat._dlpack import Tensor
+from leat._library.dlpack import Tensor
 
 _Made = TypeVar("_Made")  # torch.Tensor, or a substitute in tests
 

@@ -21,7 +21,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _threads, _together
+from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
 from leat._batches import samples_of
 from leat._global_arrays import (
     DataPartitionType,
@@ -30,6 +30,7 @@ from leat._global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
+from leat._library import threads as _threads
 from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as _error:
 
 from leat import _finish, _placement, _plane, _torch_device
 from leat._batches import BatchIterator, samples_of
-from leat._buffer import Buffer, arrays, tensors
+from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
 if TYPE_CHECKING:

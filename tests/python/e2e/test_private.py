@@ -16,7 +16,7 @@ import pytest
 from conftest import children_of, daemons_of, digest, train, wait_until_gone
 
 import leat
-from leat import _native
+from leat._library import native
 
 RANK = """
 import json, sys
@@ -105,10 +105,10 @@ def test_others_have_their_own(tmp_path):
 
 
 def test_a_package_of_other_files_has_its_own(tmp_path):
-    for file in _native.folder.iterdir():
+    for file in native.folder.iterdir():
         (tmp_path / file.name).symlink_to(file.resolve())
     (tmp_path / "leat-private").unlink()
-    shutil.copy((_native.folder / "leat-private").resolve(), tmp_path / "leat-private")
+    shutil.copy((native.folder / "leat-private").resolve(), tmp_path / "leat-private")
     with Rank("version") as one, Rank("version", LEAT_NATIVE_DIR=str(tmp_path)) as two, Rank("version") as three:
         pids = [rank.info()["pid"] for rank in (one, two, three)]
         assert pids[0] == pids[2] != pids[1]
@@ -288,7 +288,7 @@ def test_the_folder_of_a_disk_cache_is_made(tmp_path, folder):
 
 def cli(*args):
     return subprocess.run(
-        [_native.folder / "leat", *args], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}
+        [native.folder / "leat", *args], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}
     )
 
 

@@ -15,7 +15,7 @@ from conftest import make_folder, test_data
 from ports import free_port
 
 import leat
-from leat import _native
+from leat._library import native
 from leat.rocal import _source, fn, types
 from leat.rocal.pipeline import Pipeline
 
@@ -262,7 +262,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_photos_in_other_forms(tmp_path, form):
     make_folder(tmp_path / "photos", 12)
-    command = [str(_native.folder / "leat"), "convert", str(tmp_path / "photos"), str(tmp_path / form), "--to", form]
+    command = [str(native.folder / "leat"), "convert", str(tmp_path / "photos"), str(tmp_path / form), "--to", form]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     got = []
     for reader, path in ((lambda path: fn.readers.file(file_root=path)[0], "photos"), (FORMS[form], form)):

@@ -13,7 +13,8 @@ import pytest
 from ports import free_port
 
 import leat
-from leat import _native, fn
+from leat import fn
+from leat._library import native
 
 pytest.importorskip("jax")
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "e2e"))
@@ -40,7 +41,7 @@ def folder(tmp_path):
 @pytest.fixture
 def address(tmp_path):
     def daemon(program, *flags):
-        return cluster.Daemon(program, [str(_native.folder / program), *flags], tmp_path / f"{program}.log")
+        return cluster.Daemon(program, [str(native.folder / program), *flags], tmp_path / f"{program}.log")
 
     coordinator = daemon("leat-coordinator", "--listen", "127.0.0.1:0")
     worker = daemon("leat-worker", "--coordinator", coordinator.address, "--threads", "1")

@@ -303,7 +303,7 @@ def test_a_timeout_that_is_none_is_refused(job, timeout):
 
 
 def test_a_long_wait_in_slices_is_one_wait(fake, job, monkeypatch):
-    monkeypatch.setattr("leat._threads.SLICE_S", 0.2)
+    monkeypatch.setattr("leat._library.threads.SLICE_S", 0.2)
     fake.set_delay(0.2)
     assert next(job.batches())["label"][0] == 0
 

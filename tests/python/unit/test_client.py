@@ -7,7 +7,8 @@ import warnings
 import pytest
 
 import leat
-from leat import _native, _shared
+from leat import _shared
+from leat._library import native
 
 
 def test_a_job_tells_what_it_is(job):
@@ -244,7 +245,7 @@ def test_a_script_with_options_of_a_private_service_runs_with_another_one(monkey
 
 
 def test_the_address_is_not_asked_of_a_handle_that_another_thread_may_free(monkeypatch, service):
-    monkeypatch.delattr(_native.lib, "leat_service_address")
+    monkeypatch.delattr(native.lib, "leat_service_address")
     assert service.address == "unix-abstract:fake"
     service.close()
     with pytest.raises(leat.FailedPrecondition, match="this service is closed"):

@@ -15,8 +15,8 @@ import threads
 from interrupts import INTERRUPTS, Held, Interrupts
 
 import leat
-from leat import _native
-from leat._buffer import Buffer
+from leat._library import native
+from leat._library.buffer import Buffer
 
 BATCH = 10
 
@@ -97,7 +97,7 @@ def check_moves(it):
             assert label in (50, (before + 10) % 100)
             before = label
     it.close()
-    threads.wait_until_ended("leat._threads")
+    threads.wait_until_ended("leat._library.threads")
 
 
 def test_an_interrupted_set_state_leaves_no_iterator_closed(job):
@@ -167,7 +167,7 @@ def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, g
         with service:
             threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
             service.job("slow", graph.images, batch=10)
-    threads.wait_until_ended("leat._threads")
+    threads.wait_until_ended("leat._library.threads")
     assert fake.freed_in_use() == 0
     with pytest.raises(leat.FailedPrecondition, match="closed"):
         service.job("late", graph.images, batch=10)
@@ -199,7 +199,7 @@ def test_what_a_call_writes_to_is_there_until_it_returns(job, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         returns.wait(60)
 
-    monkeypatch.setattr(_native.lib, "leat_job_sample", sample)
+    monkeypatch.setattr(native.lib, "leat_job_sample", sample)
     try:
         job.sample(0)
     except KeyboardInterrupt:
@@ -207,7 +207,7 @@ def test_what_a_call_writes_to_is_there_until_it_returns(job, monkeypatch):
     others = [Buffer(job) for _ in range(8)]  # they get the memory that was freed last
     returns.set()
     assert len(written) == 1 and written[0] not in [ctypes.addressof(each.out) for each in others]
-    threads.wait_until_ended("leat._threads")
+    threads.wait_until_ended("leat._library.threads")
 
 
 # Moments within the duration of a call of the fake, and after it.
@@ -226,7 +226,7 @@ def interrupted(seed, call, fake):
                 interrupts.armed = False
             except KeyboardInterrupt:
                 pass
-    threads.wait_until_ended("leat._threads")
+    threads.wait_until_ended("leat._library.threads")
     # A thread drops its references after its last frame is gone.
     threads.wait_until(
         lambda: fake.handles() == handles, lambda: f"{fake.handles()} handles, of which {handles} were there before"
@@ -257,7 +257,7 @@ def test_a_handler_that_closes_just_before_a_call_frees_nothing_under_it(monkeyp
         it.close()
         there.append(fake.iterators() - before)
 
-    monkeypatch.setattr(_native.lib, "leat_batches_next", interrupted)
+    monkeypatch.setattr(native.lib, "leat_batches_next", interrupted)
     with pytest.raises(StopIteration):
         next(it)
     assert there == [1] and fake.iterators() == before

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from leat import _native
+from leat._library import native
 
 
 class _Owner(Protocol):
@@ -26,7 +26,7 @@ _NAME, _VERSIONED = b"dltensor", b"dltensor_versioned"
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
-_destructor = ctypes.cast(_native.quick.leat_dlpack_capsule_free, ctypes.c_void_p)
+_destructor = ctypes.cast(native.quick.leat_dlpack_capsule_free, ctypes.c_void_p)
 
 
 class Tensor:
@@ -39,7 +39,7 @@ class Tensor:
 
     __slots__ = ("_buffer", "_index", "device", "dtype", "name", "shape")
 
-    def __init__(self, buffer: _Owner, index: int, tensor: _native.Tensor) -> None:
+    def __init__(self, buffer: _Owner, index: int, tensor: native.Tensor) -> None:
         self._buffer = buffer
         self._index = index
         self.name: str = tensor.name.decode()
@@ -98,7 +98,7 @@ class Tensor:
 
 def capsule(batch: int, index: int, versioned: bool, stream: int) -> Any:
     """Returns a capsule of a tensor of the batch at this address. `stream`: 0: none."""
-    managed = _native.quick.leat_batch_dlpack(batch, index, versioned, stream)
+    managed = native.quick.leat_batch_dlpack(batch, index, versioned, stream)
     if not managed:
         raise BufferError(f"the tensors of a batch have to be used on one CUDA stream, not also on {stream:#x}")
     return _new_capsule(managed, _VERSIONED if versioned else _NAME, _destructor)

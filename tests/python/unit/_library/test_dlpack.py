@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from leat import _buffer, _native
+from leat._library import buffer as _buffer, native
 
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -88,7 +88,7 @@ def batch(job):
     def take():
         buffer = _buffer.Buffer(job)
         it = job.batches()
-        _native.check(it._handle.call(_native.lib.leat_batches_next, -1.0, ctypes.byref(buffer.out)))
+        native.check(it._handle.call(native.lib.leat_batches_next, -1.0, ctypes.byref(buffer.out)))
         it.close()
         return _buffer.tensors(buffer)
 

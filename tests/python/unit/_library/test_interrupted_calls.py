@@ -55,7 +55,7 @@ def test_an_interrupted_call_leaves_and_changes_nothing(name, service, job, fake
                     call()
             except KeyboardInterrupt:
                 pass
-    threads.wait_until_ended("leat._threads")
+    threads.wait_until_ended("leat._library.threads")
     assert (fake.live(), fake.handles()) == (live, handles)
     held.assert_no_more()
     assert threading.active_count() == before

@@ -17,9 +17,10 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_
 from ctypes import py_object
 from typing import Any
 
-from leat import _alone, _threads, errors
+from leat import errors
+from leat._library import alone, threads
 
-_alone.check(str(pathlib.Path(__file__).parents[1]))
+alone.check(str(pathlib.Path(__file__).parents[2]))
 
 ABI_VERSION = 5
 
@@ -135,7 +136,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 def _find() -> pathlib.Path:
     """Returns the folder of libleat.so and the daemons: LEAT_NATIVE_DIR, or the one inside the package."""
     configured = os.environ.get("LEAT_NATIVE_DIR")
-    folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
+    folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parents[1] / "_native"
     if not (folder / "libleat.so").exists():
         raise ImportError(
             f"no libleat.so in {errors.one_line(str(folder))}: install the wheel of leat-data "
@@ -225,7 +226,7 @@ def _interruptible(call: Callable[[], int | None]) -> int | None:
         drop_if_deserted()
 
     try:
-        _threads.wait(_threads.start(run))
+        threads.wait(threads.start(run))
     except BaseException:
         drop_if_deserted()
         raise

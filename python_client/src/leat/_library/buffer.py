@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _dlpack, _native
+from leat._library import dlpack as _dlpack, native
 
 
 @functools.cache
@@ -36,22 +36,22 @@ class Buffer:
 
     def __init__(self, job: Any) -> None:
         self._job = job
-        self._batch = _native.Cell("leat_batch_free")
+        self._batch = native.Cell("leat_batch_free")
         self.out = self._batch.made
 
     @property
-    def cell(self) -> _native.Cell:
+    def cell(self) -> native.Cell:
         """The cell for calls that make a batch and may go on after an interrupt: it keeps the memory that they write
         to."""
         return self._batch
 
     def place(self) -> tuple[int, int]:
         """Returns epoch and step of the batch."""
-        return _native.quick.leat_batch_epoch(self.out), _native.quick.leat_batch_step(self.out)
+        return native.quick.leat_batch_epoch(self.out), native.quick.leat_batch_step(self.out)
 
-    def views(self) -> list[_native.Tensor]:
+    def views(self) -> list[native.Tensor]:
         """Returns name, dtype, shape and address of each tensor, as in leat_tensor."""
-        quick = _native.quick
+        quick = native.quick
         return [quick.leat_batch_tensor(self.out, i) for i in range(quick.leat_batch_num_tensors(self.out))]
 
     def dlpack(self, index: int, versioned: bool, stream: int) -> Any:
@@ -65,7 +65,7 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "_buffer")
 
-    def __init__(self, buffer: Buffer, tensor: _native.Tensor) -> None:
+    def __init__(self, buffer: Buffer, tensor: native.Tensor) -> None:
         self._buffer = buffer
         self.__array_interface__ = {
             "version": 3,
