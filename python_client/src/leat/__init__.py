@@ -26,7 +26,7 @@ from leat import errors
 from leat._batches import Batches
 from leat._client import Service, connect
 from leat._external import external_source
-from leat._graph import Node, Pipeline, pipeline
+from leat._graphs.graph import Node, Pipeline, pipeline
 from leat._job import Field, Job
 from leat._library import native as _native
 from leat._why import Draw, Record, Row

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leat import _finish, _progress
+from leat._graphs.options import seconds
 from leat._library import native, threads
 from leat._library.buffer import Buffer, arrays, tensors
-from leat._options import seconds
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
 _TOKEN_CAPACITY = 1024

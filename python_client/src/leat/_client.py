@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from leat import _context, _credentials, _private
-from leat._graph import Pipeline
+from leat._graphs.graph import Pipeline
+from leat._graphs.options import chosen, seconds, share, whole
 from leat._job import Job
 from leat._library import native
-from leat._options import chosen, seconds, share, whole
 from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound, one_line
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}

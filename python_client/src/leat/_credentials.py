@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from leat._options import file_text
+from leat._graphs.options import file_text
 from leat.errors import InvalidArgument
 
 Path = str | os.PathLike[str] | None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from leat._graph import Node, Operation
+from leat._graphs.graph import Node, Operation
 from leat._library import native, threads
 from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from leat import _external, _finish, _show, _why
 from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
+from leat._graphs.options import seconds, whole
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
-from leat._options import seconds, whole
 from leat._why import Record, Row
 from leat.errors import InvalidArgument, OutOfRange
 

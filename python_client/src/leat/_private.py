@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leat._options import whole
+from leat._graphs.options import whole
 from leat.errors import InvalidArgument
 
 Size = int | str

@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 from leat._client import Service, connect
-from leat._graph import Pipeline
+from leat._graphs.graph import Pipeline
 from leat._job import Job
 from leat.errors import DatasetChanged, one_line
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import types
 from typing import Any, NoReturn
 
-from leat import _compositions, _operators
-from leat._graph import Node
+from leat._graphs import compositions as _compositions, operators as _operators
+from leat._graphs.graph import Node
 
 
 class _Namespace(types.SimpleNamespace):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Written by `python -m leat._stubs`; a test compares it with the library.
+# Written by `python -m leat._graphs.stubs`; a test compares it with the library.
 from collections.abc import Sequence
 from typing import Literal
 
-from leat._compositions import cutmix as cutmix
-from leat._compositions import mixup as mixup
-from leat._graph import Node as Node
+from leat._graphs.compositions import cutmix as cutmix
+from leat._graphs.compositions import mixup as mixup
+from leat._graphs.graph import Node as Node
 
 def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb', orient: bool = True, reduce: Literal['none', 'auto'] = 'none') -> Node:
     """encoded image -> uint8 (height, width, 3 or 1); JPEG, PNG, WebP, BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped.

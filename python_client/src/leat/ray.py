@@ -31,7 +31,7 @@ except ModuleNotFoundError as _error:
     raise ImportError("leat.ray needs Ray 2.9 or later: pip install 'ray>=2.9'") from _error
 
 from leat import _daemon
-from leat._options import whole
+from leat._graphs.options import whole
 from leat.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unavailable
 
 __all__ = ["Pool"]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from leat import _operators
-from leat._graph import Node
-from leat._graph import constant as _constant
-from leat._graph import user_line
+from leat._graphs import operators
+from leat._graphs.graph import Node
+from leat._graphs.graph import constant as _constant
+from leat._graphs.graph import user_line
 from leat.dali import _current, _truth
 from leat.dali._operations import ConsumerOperation, ReaderOperation
 from leat.errors import InvalidArgument, PipelineError
@@ -233,16 +233,16 @@ class DataNode:
 
 @functools.cache
 def _function(op: str) -> Callable[..., Any]:
-    info = next((info for info in _operators.table() if info.name == op), None)
+    info = next((info for info in operators.table() if info.name == op), None)
     if info is None:
         raise InvalidArgument(f"this version of the library has no operator {op!r}")
-    return _operators.make_function(info)
+    return operators.make_function(info)
 
 
 @functools.cache
 def has_argument(op: str, name: str) -> bool:
     """True if the library's operator has the argument."""
-    return any(arg.name == name for info in _operators.table() if info.name == op for arg in info.args)
+    return any(arg.name == name for info in operators.table() if info.name == op for arg in info.args)
 
 
 def apply(op: str, *inputs: Any, **args: Any) -> Any:

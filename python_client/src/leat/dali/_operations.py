@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leat._graph import Node, Operation
+from leat._graphs.graph import Node, Operation
 
 
 class ReaderOperation(Operation):

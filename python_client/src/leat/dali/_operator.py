@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leat._graph import user_line
-from leat._odd_values import says_values
-from leat._operators import nearest
+from leat._graphs.graph import user_line
+from leat._graphs.odd_values import says_values
+from leat._graphs.operators import nearest
 from leat.dali import _current, _node
 from leat.dali._node import DataNode
 from leat.errors import Error, InvalidArgument, PipelineError

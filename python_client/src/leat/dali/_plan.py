@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leat import _external
-from leat._graph import Node, Operation, Pipeline
+from leat._graphs.graph import Node, Operation, Pipeline
 from leat.dali._node import ConsumerOperation, ReaderOperation
 from leat.dali._varying import Form
 from leat.errors import InvalidArgument

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from leat._operators import nearest
+from leat._graphs.operators import nearest
 from leat.errors import Unimplemented
 
 

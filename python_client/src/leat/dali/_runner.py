@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.dali import _plan
 from leat.dali._operations import ConsumerOperation
 from leat.dali._plan import ConsumerStage, Key, key_of

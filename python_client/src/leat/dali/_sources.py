@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.dali import _current, types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, says_line, warn_of_slower

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from leat import _shared
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat._numbered import Numbered
 from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import types
 
-from leat._graph import user_frame
+from leat._graphs.graph import user_frame
 from leat.dali import _current
 
 # Prefixes of the rewriter's own functions, and of Python's names for lambdas and comprehensions.

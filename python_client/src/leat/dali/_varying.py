@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.dali import _node
 from leat.errors import InvalidArgument
 

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from leat._operators import nearest
+from leat._graphs.operators import nearest
 from leat.dali import _refused, types
 from leat.errors import Error, one_line
 

@@ -9,8 +9,8 @@ import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from leat._odd_values import says_values
-from leat._operators import nearest
+from leat._graphs.odd_values import says_values
+from leat._graphs.operators import nearest
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._tensor import Tensor, dtype_of, image_of, layout_of

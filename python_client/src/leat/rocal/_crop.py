@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leat import fn
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.errors import InvalidArgument
 from leat.rocal import types
 from leat.rocal._checked import image_operator, operator

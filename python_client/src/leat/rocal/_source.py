@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from leat._graph import Node
-from leat._options import whole
+from leat._graphs.graph import Node
+from leat._graphs.options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import check_hint

@@ -7,8 +7,8 @@ import enum
 from typing import Any, TypeVar
 
 from leat import fn
-from leat._graph import Node, Pipeline
-from leat._options import whole
+from leat._graphs.graph import Node, Pipeline
+from leat._graphs.options import whole
 from leat.errors import Error, InvalidArgument, Unimplemented
 from leat.rocal import types
 

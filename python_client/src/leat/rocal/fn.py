@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from leat import fn as _leat
-from leat._operators import nearest
-from leat._options import whole
+from leat._graphs.operators import nearest
+from leat._graphs.options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import decoders, noise, random, readers, types
 from leat.rocal._checked import Refused, image_operator, operator, refused

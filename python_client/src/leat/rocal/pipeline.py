@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from leat import _graph, _shared, fn
-from leat._operators import nearest
-from leat._options import whole
+from leat import _shared, fn
+from leat._graphs import graph as _graph
+from leat._graphs.operators import nearest
+from leat._graphs.options import whole
 from leat.errors import FailedPrecondition, InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import HINTS, check_hint, refuse_unknown

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from leat import fn
-from leat._graph import Node
-from leat._options import whole
+from leat._graphs.graph import Node
+from leat._graphs.options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import Refused, operator, refused

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from leat._graph import user_line
+from leat._graphs.graph import user_line
 from leat.dali import _node, fn, types
 from leat.dali._conditionals import chosen
 from leat.dali._node import DataNode

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.dali import _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from leat._graph import Node
+from leat._graphs.graph import Node
 from leat.dali import _current, _node, _refused, types
 from leat.dali import tfrecord as _tfrecord
 from leat.dali._node import DataNode, ReaderOperation

@@ -7,7 +7,7 @@ import os
 import pathlib
 from typing import Any
 
-from leat._operators import nearest
+from leat._graphs.operators import nearest
 from leat.errors import InvalidArgument
 
 

@@ -15,7 +15,7 @@ from leat.errors import Error, InvalidArgument
 
 # The exceptions that Python raises for a value of an unexpected kind.
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-_LEAT, _NUMPY = (os.path.dirname(each) + os.sep for each in (__file__, np.__file__))
+_LEAT, _NUMPY = (os.path.dirname(each) + os.sep for each in (os.path.dirname(__file__), np.__file__))
 _OWN_CODE = (_LEAT, _NUMPY, contextmanager.__code__.co_filename, "<")
 
 

@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from leat import _unpack
-from leat._graph import Node, Operation, constant
+from leat._graphs import unpack
+from leat._graphs.graph import Node, Operation, constant
 from leat._library import native
 from leat.errors import InvalidArgument
 
@@ -165,7 +165,7 @@ def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
     # The value may be an address with a password or a signature.
     shown = re.sub(r"://[^\s'\"]*", "://...", repr(value))
     return InvalidArgument(
-        f"{where} = {shown:.120} ({type(value).__name__}); expected {expected}{_unpack.hint(value)}"
+        f"{where} = {shown:.120} ({type(value).__name__}); expected {expected}{unpack.hint(value)}"
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat import _operators
-from leat._graph import Node
+from leat._graphs import operators
+from leat._graphs.graph import Node
 
 
 def _apply(op: str, *inputs: Any, **args: Any) -> Node:
-    info = next(info for info in _operators.table() if info.name == op)
-    return _operators.make_function(info)(*inputs, **args)
+    info = next(info for info in operators.table() if info.name == op)
+    return operators.make_function(info)(*inputs, **args)
 
 
 def _classes(label: Node, num_classes: int | None) -> Node:

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes fn.pyi from the library's operator table: `python -m leat._stubs > src/leat/fn.pyi`."""
+"""Writes fn.pyi from the library's operator table: `python -m leat._graphs.stubs > src/leat/fn.pyi`."""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
 
-from leat import _operators
+from leat._graphs import operators
 
 _HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
-# Written by `python -m leat._stubs`; a test compares it with the library.
+# Written by `python -m leat._graphs.stubs`; a test compares it with the library.
 from collections.abc import Sequence
 from typing import Literal
 
-from leat._compositions import cutmix as cutmix
-from leat._compositions import mixup as mixup
-from leat._graph import Node as Node
+from leat._graphs.compositions import cutmix as cutmix
+from leat._graphs.compositions import mixup as mixup
+from leat._graphs.graph import Node as Node
 '''
 
 
-def _parameter(info: _operators.OperatorInfo) -> str:
-    signature = inspect.signature(_operators.make_function(info))
+def _parameter(info: operators.OperatorInfo) -> str:
+    signature = inspect.signature(operators.make_function(info))
     parts = []
     keyword_only = False
     positional = len(info.input_names)
@@ -37,8 +37,8 @@ def _parameter(info: _operators.OperatorInfo) -> str:
     return ", ".join(parts)
 
 
-def _function(info: _operators.OperatorInfo) -> str:
-    result = inspect.signature(_operators.make_function(info)).return_annotation
+def _function(info: operators.OperatorInfo) -> str:
+    result = inspect.signature(operators.make_function(info)).return_annotation
     name = info.name.rpartition(".")[2]
     body = textwrap.indent(f'"""{info.docstring()}\n"""', "    ")
     return f"def {name}({_parameter(info)}) -> {result}:\n{body}\n"
@@ -48,7 +48,7 @@ def text() -> str:
     """Returns the whole stub file."""
     groups: dict[str, list[str]] = {}
     parts = [_HEAD]
-    for info in _operators.table():
+    for info in operators.table():
         group, _, _ = info.name.rpartition(".")
         if group:
             groups.setdefault(group, []).append("@staticmethod\n" + _function(info))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _operators, fn
+from leat import fn
+from leat._graphs import operators
 
 
 def reader():
@@ -158,19 +159,19 @@ def test_a_relative_path_is_that_of_the_script(given, meant, tmp_path, monkeypat
 
 
 def test_an_empty_list_is_an_argument_that_was_left_out_or_an_error(monkeypatch):
-    arg = functools.partial(_operators.Arg, per_sample=False, range=None, choices=(), doc="")
-    assert _operators._is_none("x", arg("index", "strings", ()), [])
-    assert _operators._is_none("x", arg("labels", "ints", ()), [])
-    assert not _operators._is_none("x", arg("index", "strings", ()), ["a"])
-    assert not _operators._is_none("x", arg("size", "ints", _operators._REQUIRED), [])
+    arg = functools.partial(operators.Arg, per_sample=False, range=None, choices=(), doc="")
+    assert operators._is_none("x", arg("index", "strings", ()), [])
+    assert operators._is_none("x", arg("labels", "ints", ()), [])
+    assert not operators._is_none("x", arg("index", "strings", ()), ["a"])
+    assert not operators._is_none("x", arg("size", "ints", operators._REQUIRED), [])
     with pytest.raises(leat.InvalidArgument, match=r"fn.readers.files: files = \[\].*at least one"):
-        _operators._is_none("readers.files", arg("files", "strings", _operators._REQUIRED), [])
+        operators._is_none("readers.files", arg("files", "strings", operators._REQUIRED), [])
 
 
 def test_paths_of_all_readers_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = {"paths": ["a.tar", "/b.tar"], "index": ["a.idx"], "labels": [1, 2], "images": ["x.jpg"]}
-    _operators._make_absolute("readers.webdataset", values)
+    operators._make_absolute("readers.webdataset", values)
     here = str(tmp_path)
     expected = {"paths": [f"{here}/a.tar", "/b.tar"], "index": [f"{here}/a.idx"], "labels": [1, 2], "images": ["x.jpg"]}
     assert values == expected
@@ -180,7 +181,7 @@ def test_paths_of_all_readers_are_made_absolute(tmp_path, monkeypatch):
         ("readers.idx", {"images": "i", "labels": "l"}, {"images": f"{here}/i", "labels": f"{here}/l"}),
         ("readers.numpy", {"array": "x.npy", "pattern": "*.npy"}, {"array": f"{here}/x.npy", "pattern": "*.npy"}),
     ]:
-        _operators._make_absolute(reader, values)
+        operators._make_absolute(reader, values)
         assert values == expected
 
 

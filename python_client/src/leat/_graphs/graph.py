@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeAlias, overload
 
-from leat import _unpack
+from leat._graphs import unpack
 from leat._library import native
 from leat.errors import Error, InvalidArgument, PipelineError
 
-_PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ORDER_OF_MAKING = itertools.count()
 _P = ParamSpec("_P")
 
@@ -233,7 +233,7 @@ def constant(value: Any) -> Node:
         if not isinstance(number, numbers.Real) or not math.isfinite(number):
             raise InvalidArgument(
                 f"{value!r:.80} ({type(value).__name__}) in arithmetic on a node; expected a node or finite numbers"
-                f"{_unpack.hint(value)}"
+                f"{unpack.hint(value)}"
             )
     if given in _CONSTANT_TYPES:
         dtype = given
@@ -289,7 +289,7 @@ def _named_outputs(result: Any, function: str) -> dict[str, Node]:
         if not isinstance(node, Node):
             raise PipelineError(
                 f"pipeline {function}: output {name!r} is {type(node).__name__} {node!r:.80}; expected a node, "
-                f"as the functions of leat.fn return{_unpack.hint(node)}"
+                f"as the functions of leat.fn return{unpack.hint(node)}"
             )
     return outputs
 

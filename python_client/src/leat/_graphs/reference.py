@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page of all operators from the library's table: `python -m leat._reference > docs/OPERATORS.md`."""
+"""Writes the page of all operators from the library's table: `python -m leat._graphs.reference > docs/OPERATORS.md`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from leat import _compositions, _operators
+from leat._graphs import compositions, operators
 
 _HEAD = """\
 # Operators
 
-Written by `python -m leat._reference` from the library's table; a test compares the two. `fn.NAME(inputs, arguments)`
-builds a node of a pipeline; arguments marked *per sample* also take a node that gives a value for each sample. Types
-and shapes are checked when a job is created; where only the stored data knows them, when it has been indexed.
+Written by `python -m leat._graphs.reference` from the library's table; a test compares the two.
+`fn.NAME(inputs, arguments)` builds a node of a pipeline; arguments marked *per sample* also take a node that gives a
+value for each sample. Types and shapes are checked when a job is created; where only the stored data knows them, when
+it has been indexed.
 
 A value whose size differs from sample to sample (a `?` in messages: boxes of `readers.coco`, `int64[?]` of records) is
 an output when `pad` has given it one size; `length` says how much of it is the sample's own:
@@ -61,17 +62,17 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _default(arg: _operators.Arg) -> str:
+def _default(arg: operators.Arg) -> str:
     return "required" if arg.default is inspect.Parameter.empty else f"`{arg.default!r}`"
 
 
-def _range(arg: _operators.Arg) -> str:
+def _range(arg: operators.Arg) -> str:
     if arg.choices:
         return ", ".join(f"`{choice}`" for choice in arg.choices)
     return f"{arg.range[0]:g} … {arg.range[1]:g}" if arg.range else ""
 
 
-def _entry(info: _operators.OperatorInfo) -> str:
+def _entry(info: operators.OperatorInfo) -> str:
     inputs = ", ".join(info.input_names)
     lines = [f"### fn.{info.name}({inputs})", "", _cell(info.doc) + "."]
     if info.random:
@@ -97,10 +98,10 @@ def _composition(function: Callable[..., Any]) -> str:
 
 def text() -> str:
     """Returns the whole page."""
-    readers = [info for info in _operators.table() if info.name.startswith("readers.")]
-    others = [info for info in _operators.table() if not info.name.startswith("readers.")]
+    readers = [info for info in operators.table() if info.name.startswith("readers.")]
+    others = [info for info in operators.table() if not info.name.startswith("readers.")]
     parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others)]
-    parts += ["## Made of several operators\n", *map(_composition, _compositions.ALL)]
+    parts += ["## Made of several operators\n", *map(_composition, compositions.ALL)]
     parts += [_COMPOSED]
     return "\n".join(parts)
 
