@@ -23,10 +23,10 @@ this module needs NumPy only.
 _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library/alone.py
 
 from leat import errors
-from leat._batches import Batches
 from leat._client import Service, connect
-from leat._external import external_source
 from leat._graphs.graph import Node, Pipeline, pipeline
+from leat._iterators.batches import Batches
+from leat._iterators.external import external_source
 from leat._job import Field, Job
 from leat._library import native as _native
 from leat._why import Draw, Record, Row

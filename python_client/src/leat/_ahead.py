@@ -20,8 +20,8 @@ import jax
 from leat._library import threads
 
 if TYPE_CHECKING:
-    from leat._batches import Batches
-    from leat._together import Together
+    from leat._iterators.batches import Batches
+    from leat._iterators.together import Together
 
 # How long to wait for the transfer in progress when the thread has to end.
 _STOP_TIMEOUT_S = 30.0

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from leat._placement import Placement
+from leat._iterators.placement import Placement
 
 try:
     from jax._src.interpreters import pxla
@@ -63,7 +63,7 @@ class OneCall:
 def assemble(array: np.ndarray, placement: Placement) -> jax.Array:
     """Returns the global array; `array` has the rows of this process's devices."""
     # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
-    # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
+    # jax.Array on it is gone, and that array holds the batch's buffer (see _iterators/batches.py): no reuse too early.
     parts = [placement.shaped(piece.cut(array)) for piece in placement.pieces]
     placed = jax.device_put(parts, [piece.device for piece in placement.pieces])
     return jax.make_array_from_single_device_arrays(placement.shape, placement.sharding, placed)

@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _assembling, _placement
+from leat import _assembling
+from leat._iterators import placement
 from leat.errors import InvalidArgument
 
 
@@ -114,7 +115,7 @@ def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
     names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
     parts = int(np.prod([sharding.mesh.shape[name] for name in names], dtype=np.int64))
     indices = NamedSharding(sharding.mesh, PartitionSpec(entry)).addressable_devices_indices_map((parts,))
-    return parts, _placement.rows_needed([indices], parts).size
+    return parts, placement.rows_needed([indices], parts).size
 
 
 def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
@@ -130,7 +131,7 @@ def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
             f"of this process hold ({sharding.spec} on mesh {dict(sharding.mesh.shape)})"
         )
     batch = array.shape[0] // held * parts
-    _, placements = _placement.place({f"host_arrays{name}": array.shape[1:]}, sharding, batch)
+    _, placements = placement.place({f"host_arrays{name}": array.shape[1:]}, sharding, batch)
     return _assembling.assemble(array, placements[f"host_arrays{name}"])
 
 

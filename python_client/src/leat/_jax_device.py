@@ -19,9 +19,9 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from leat import _jax_finish
-from leat._finish import Finish
+from leat._iterators.finish import Finish
+from leat._iterators.placement import Piece, Placement
 from leat._library.dlpack import Tensor
-from leat._placement import Piece, Placement
 
 # How many batches' computations may run at the same time; each keeps a buffer of the window.
 _MAX_PENDING = 2

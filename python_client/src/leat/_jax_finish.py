@@ -16,9 +16,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from leat import _assembling
-from leat._finish import Finish
+from leat._iterators.finish import Finish
+from leat._iterators.placement import Placement
 from leat._library import threads
-from leat._placement import Placement
 
 _shard_map: Any
 if hasattr(jax, "shard_map"):

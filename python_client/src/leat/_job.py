@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from leat import _external, _finish, _show, _why
-from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
+from leat import _show, _why
 from leat._graphs.options import seconds, whole
+from leat._iterators import external, finish as _finish
+from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
-from leat._why import Record, Row
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
@@ -53,7 +53,7 @@ class Sample(dict[str, np.ndarray]):
 class Job:
     """A dataset, pipeline, seed, batch size and order under a name; they determine the bytes of every batch."""
 
-    def __init__(self, service: object, made: native.Cell, source: _external.Source | None = None) -> None:
+    def __init__(self, service: object, made: native.Cell, source: external.Source | None = None) -> None:
         self._service = service
         self._source = source  # the pipeline's leat.external_source
         self._handle = native.Handle(made, "job")
@@ -61,7 +61,7 @@ class Job:
         job = facts["job"]
         spec = job["spec"]
         self._facts = job
-        self._external = _external.Reader.of(spec)  # None: workers read the samples
+        self._external = external.Reader.of(spec)  # None: workers read the samples
         self._steps = int(facts["steps_per_epoch"])
         self.plan_hash: str = facts["plan_hash"]
         self._attached: bool = facts.get("attached", True)
@@ -259,7 +259,7 @@ class Job:
         epochs: int | None,
         options: dict[str, Any],
         rows: np.ndarray | None,
-        source: _external.Source | None,
+        source: external.Source | None,
     ) -> Opened:
         """Opens an iterator of the library at `token`, or at `start`, for so many `epochs`; None: without end."""
         if token is None:
@@ -282,10 +282,10 @@ class Job:
         else:
             assert source is not None
             native.check(self._handle.call(native.lib.leat_batches_open_fed, *asked, ctypes.byref(feed.made)))
-            feeder = _external.Feeder(feed, self._external, source)
+            feeder = external.Feeder(feed, self._external, source)
         return Opened(out, (epoch, step), None if epochs is None else epoch + epochs, feeder)
 
-    def _chosen_source(self, source: Any, rows: int) -> _external.Source:
+    def _chosen_source(self, source: Any, rows: int) -> external.Source:
         assert self._external is not None
         spec = self._facts["spec"]
         order = _get(spec, "order", "")
@@ -332,7 +332,7 @@ class Job:
         self._handle.make(function, *args, out=out)
         return json.loads(out.text() or "null")
 
-    def record(self, index: int, *, timeout: float = 60.0) -> Record:
+    def record(self, index: int, *, timeout: float = 60.0) -> _why.Record:
         """Returns where a sample is stored: its file, and its place in it. A worker looks in the index; reads nothing.
 
             for i in job.samples(epoch=0, step=340):
@@ -351,12 +351,12 @@ class Job:
         return _why.record(self._asked(native.lib.leat_job_record, number, seconds("timeout", timeout)))
 
     @overload
-    def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> Row: ...
+    def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> _why.Row: ...
     @overload
-    def why(self, step: int, row: None = ..., epoch: int = ..., *, timeout: float = ...) -> tuple[Row, ...]: ...
+    def why(self, step: int, row: None = ..., epoch: int = ..., *, timeout: float = ...) -> tuple[_why.Row, ...]: ...
     def why(
         self, step: int, row: int | None = None, epoch: int = 0, *, timeout: float = 60.0
-    ) -> Row | tuple[Row, ...]:
+    ) -> _why.Row | tuple[_why.Row, ...]:
         """Explains a row of a step, or all of its rows (None): the sample, its file, and the random draws.
 
             for draw in job.why(step=340, row=7).draws:

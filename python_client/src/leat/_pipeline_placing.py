@@ -10,7 +10,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from leat import _assembling, _placement
+from leat import _assembling
+from leat._iterators import placement
 from leat.errors import InvalidArgument
 
 _UNSHARDED_DEVICES = "JAX iterator requires shards to be placed on different devices or all on the same device."
@@ -42,7 +43,7 @@ def local_number(device: jax.Device) -> int | None:
 def fitted(sharding: Any, rank: int) -> Any:
     """Returns the sharding for arrays of `rank` axes: the entries of its first axes."""
     if type(sharding).__name__ != "PositionalSharding":  # JAX has none from 0.7 on
-        return _placement._fit(sharding, rank)
+        return placement._fit(sharding, rank)
     while len(sharding.shape) > rank:
         sharding = sharding.replicate(len(sharding.shape) - 1, keepdims=False)
     return sharding.reshape(*sharding.shape, *[1] * (rank - len(sharding.shape)))

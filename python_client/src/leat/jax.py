@@ -21,8 +21,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
-from leat._batches import samples_of
+from leat import _ahead, _assembling, _jax_device, _jax_finish
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -30,11 +29,13 @@ from leat._global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
+from leat._iterators import finish as _finish, placement as _placement, plane as _plane, together as _together
+from leat._iterators.batches import samples_of
 from leat._library import threads as _threads
 from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from leat._batches import Batches
+    from leat._iterators.batches import Batches
     from leat._job import Job
 
     _Place = Callable[[Any], dict[str, jax.Array]]

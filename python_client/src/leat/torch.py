@@ -26,8 +26,9 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
-from leat import _finish, _placement, _plane, _torch_device
-from leat._batches import BatchIterator, samples_of
+from leat import _torch_device
+from leat._iterators import finish as _finish, placement as _placement, plane as _plane
+from leat._iterators.batches import BatchIterator, samples_of
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
@@ -40,7 +41,6 @@ __all__ = ["IterableDataset", "TensorBatches", "batches"]
 _NO_LOADER_WORKERS = (
     "Leat's workers read, decode and augment, so that a loader needs none: expected DataLoader(…, num_workers=0)"
 )
-
 
 _NOT_IN_A_CAPTURE = (
     "a batch that comes through host memory cannot be taken while the current stream is being captured into a CUDA "

@@ -144,7 +144,7 @@ def test_a_constant_may_be_larger_than_an_argument_of_the_service():
     turned, filled = outputs_of(flipped)
     np.testing.assert_array_equal(turned, np.stack([large[:, ::-1]] * 2))
     assert (filled.shape, filled.dtype, set(filled.ravel().tolist())) == ((2, 100, 100), np.float32, {5.5})
-    threads.wait_until_ended("leat._external")  # nothing refers to the pipeline any more
+    threads.wait_until_ended("leat._iterators.external")  # nothing refers to the pipeline any more
 
 
 def test_a_function_of_constants_runs_beside_a_reader(tmp_path):

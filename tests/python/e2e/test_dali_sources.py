@@ -12,7 +12,7 @@ from leat.dali import Pipeline, fn, pipeline_def, types
 from leat.dali._node import consumer_call
 from leat.dali.tensors import TensorListCPU
 
-FEEDS = "leat._external"
+FEEDS = "leat._iterators.external"
 
 
 def test_a_source_is_asked_for_batches_until_it_stops():

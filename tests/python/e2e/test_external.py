@@ -16,7 +16,7 @@ from conftest import daemons_of, digest, train
 import leat
 from leat import fn
 
-FEEDS = "leat._external"
+FEEDS = "leat._iterators.external"
 
 
 def augmented(encoded, label, size=16):

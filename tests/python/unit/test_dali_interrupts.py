@@ -11,7 +11,7 @@ from dali_fake import FakePipeline
 from interrupts import INTERRUPTS, Interrupts, gone_through
 
 import leat
-from leat._numbered import Numbered
+from leat._iterators.numbered import Numbered
 from leat.dali import Pipeline, fn
 from leat.dali._node import consumer_call
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy

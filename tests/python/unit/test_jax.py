@@ -316,10 +316,11 @@ def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
 
 
 def test_whole_numbers_of_64_bits_are_narrowed_as_jax_narrows_them():
-    from leat import _assembling, _placement
+    from leat import _assembling
+    from leat._iterators import placement
 
     sharding = NamedSharding(Mesh(devices(), ("data",)), P("data"))
-    _, placements = _placement.place({"x": (2,)}, sharding, 16)
+    _, placements = placement.place({"x": (2,)}, sharding, 16)
     assembling = _assembling.Assembling(placements["x"])
     for step in range(3):
         host = np.arange(32, dtype=np.int64).reshape(16, 2) + step

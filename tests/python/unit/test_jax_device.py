@@ -12,7 +12,8 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
 import leat.jax  # noqa: E402
-from leat import _jax_device, _placement  # noqa: E402
+from leat import _jax_device  # noqa: E402
+from leat._iterators import placement  # noqa: E402
 
 
 def imported(tensor):
@@ -123,7 +124,7 @@ def test_rows_on_several_devices_are_computed_once(floats, gpu):
 
 def test_each_device_pulls_its_own_rows(floats, gpu):
     image, label = SHARDINGS[2](), NamedSharding(Mesh(devices(5, 2, 7, 0, 1, 6, 3, 4), ("data",)), P("data"))
-    rows, placements = _placement.place(
+    rows, placements = placement.place(
         {"image": (3, 8, 8), "label": ()}, {"image": image, "label": label}, floats.batch
     )
     shares = _jax_device.shares(placements, rows)

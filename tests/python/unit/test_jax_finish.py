@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
 import leat.jax  # noqa: E402
-from leat import _finish, _jax_finish, _placement  # noqa: E402
+from leat import _jax_finish  # noqa: E402
+from leat._iterators import finish as _finish, placement  # noqa: E402
 
 
 def devices(*order):
@@ -120,7 +121,7 @@ def test_tables_of_every_dtype(dtype, channels):
     finish = _finish.Finish(np.dtype(dtype or "uint8"), table, (1, 2, 0))
     rows = generator.integers(0, 256, (16, 4, 5, 3), np.uint8)
     sharding = SHARDINGS[0]()
-    _, placements = _placement.place({"x": (5, 3, 4)}, sharding, 16)
+    _, placements = placement.place({"x": (5, 3, 4)}, sharding, 16)
     assert finish.row_of((5, 3, 4)) == (4, 5, 3)
     (group,) = _jax_finish.plan(placements, {"x": finish})
     got = np.asarray(group({"x": rows})["x"])

@@ -14,8 +14,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from leat import _external
 from leat._graphs.graph import Node, Operation, Pipeline
+from leat._iterators import external
 from leat.dali._node import ConsumerOperation, ReaderOperation
 from leat.dali._varying import Form
 from leat.errors import InvalidArgument
@@ -68,7 +68,7 @@ class WorkerStage:
         """
         made: dict[Key, Node] = {}
         if types is not None:
-            fed = _external.external_source(_nothing, tuple(types), num_samples=SAMPLES, name=source)
+            fed = external.external_source(_nothing, tuple(types), num_samples=SAMPLES, name=source)
             made.update(zip([key_of(each) for each in self.imports], fed))
 
         def value(node: Node) -> Node:

@@ -20,7 +20,7 @@ import numpy as np
 
 from leat import _shared
 from leat._graphs.graph import Node
-from leat._numbered import Numbered
+from leat._iterators.numbered import Numbered
 from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument

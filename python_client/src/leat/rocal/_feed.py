@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leat._numbered import Numbered
+from leat._iterators.numbered import Numbered
 from leat.errors import Cancelled, FailedPrecondition, InvalidArgument
 from leat.rocal import types
 

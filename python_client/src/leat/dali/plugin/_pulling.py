@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leat._numbered import Numbered
+from leat._iterators.numbered import Numbered
 
 Outputs = list[list[Any]]
 # The position of each pipeline.

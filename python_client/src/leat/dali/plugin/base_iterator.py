@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from leat._peekable import Found
+from leat._iterators.peekable import Found
 from leat.dali.plugin import _checkpoints, _pulling
 from leat.dali.plugin._counting import Counting, LastBatchPolicy, Reader
 from leat.dali.types import PipelineAPIType
@@ -86,8 +86,8 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
     While a batch is used, the next one, if it has arrived and the pipelines
     allow it, is already on its way to the devices. Use from one thread at a time.
 
-    A batch is handed out by storing the iterator's position after it, and no call follows; see leat._batches. If
-    anything raises before that, Ctrl-C too, the iterator stays where it was.
+    A batch is handed out by storing the iterator's position after it, and no call follows; see
+    leat._iterators.batches. If anything raises before that, Ctrl-C too, the iterator stays where it was.
 
     Attributes:
         batch_size: rows of one pipeline's batch.

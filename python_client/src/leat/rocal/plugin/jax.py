@@ -11,8 +11,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from leat import _pipeline_placing
-from leat._array_spec import ArraySpec
-from leat._peekable import Found, Peekable
+from leat._iterators.array_spec import ArraySpec
+from leat._iterators.peekable import Found, Peekable
 from leat.errors import InvalidArgument
 from leat.rocal import types
 from leat.rocal._feed import Feed, Taken

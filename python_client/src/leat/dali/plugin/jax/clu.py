@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from leat._array_spec import ArraySpec, spec_of
-from leat._peekable import Peekable
+from leat._iterators.array_spec import ArraySpec, spec_of
+from leat._iterators.peekable import Peekable
 from leat.dali.plugin.jax import _iterator
 from leat.dali.plugin.jax._iterator import DALIGenericIterator, MakesIterators, iterators_of
 

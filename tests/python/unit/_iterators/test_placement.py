@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
-from leat import _placement  # noqa: E402
+from leat._iterators import placement  # noqa: E402
 
 SHAPES = {"image": (8, 8, 3), "label": ()}
 
@@ -54,7 +54,7 @@ def test_every_device_gets_what_jax_says_and_rows_are_pulled_once(order, shape, 
     seen = set()
     for host in hosts:
         devices = [jax.devices()[i] for i in host]
-        rows, placements = _placement.place({"image": (8, 8, 3)}, Host(sharding, devices), 16)
+        rows, placements = placement.place({"image": (8, 8, 3)}, Host(sharding, devices), 16)
         assert (np.diff(rows.astype(int)) > 0).all()
         truth = sharding.devices_indices_map(images.shape)
         needed = {row for device in devices for row in range(16)[truth[device][0]]}
@@ -69,7 +69,7 @@ def test_a_dict_may_cut_fields_differently():
     mesh = mesh_of(range(8), (8,), ("data",))
     shardings = {"image": NamedSharding(mesh, P("data")), "label": NamedSharding(mesh, P())}
     local = jax.devices()[2:4]
-    rows, placements = _placement.place(SHAPES, {name: Host(s, local) for name, s in shardings.items()}, 16)
+    rows, placements = placement.place(SHAPES, {name: Host(s, local) for name, s in shardings.items()}, 16)
     assert rows.tolist() == [*range(16)]
     assert [piece.rows for piece in placements["image"].pieces] == [slice(4, 6), slice(6, 8)]
     assert [piece.rows for piece in placements["label"].pieces] == [slice(0, 16)] * 2
@@ -77,7 +77,7 @@ def test_a_dict_may_cut_fields_differently():
 
 def test_a_longer_spec_is_cut_to_the_fields_axes():
     mesh = mesh_of(range(8), (4, 2), ("data", "model"))
-    _, placements = _placement.place(SHAPES, NamedSharding(mesh, P("data", "model")), 8)
+    _, placements = placement.place(SHAPES, NamedSharding(mesh, P("data", "model")), 8)
     assert placements["label"].sharding.spec == P("data")
     assert placements["image"].pieces[0].cut(np.zeros((8, 8, 8, 3))).shape == (2, 4, 8, 3)
 
@@ -85,10 +85,10 @@ def test_a_longer_spec_is_cut_to_the_fields_axes():
 def test_rows_that_do_not_divide_are_refused():
     sharding = NamedSharding(mesh_of(range(8), (8,), ("data",)), P("data"))
     with pytest.raises(leat.InvalidArgument, match=r"field 'image' of shape \(12, 8, 8, 3\).*divides the 12 rows"):
-        _placement.place(SHAPES, sharding, 12)
+        placement.place(SHAPES, sharding, 12)
 
 
 def test_a_dict_must_have_every_field():
     sharding = NamedSharding(mesh_of(range(8), (8,), ("data",)), P("data"))
     with pytest.raises(leat.InvalidArgument, match=r"one for each of the fields \['image', 'label'\]"):
-        _placement.place(SHAPES, {"image": sharding}, 16)
+        placement.place(SHAPES, {"image": sharding}, 16)

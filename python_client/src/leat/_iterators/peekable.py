@@ -7,7 +7,7 @@ import concurrent.futures
 import threading
 from typing import Any, NamedTuple
 
-from leat._array_spec import spec_of
+from leat._iterators.array_spec import spec_of
 from leat._library import threads
 
 

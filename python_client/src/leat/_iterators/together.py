@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from leat import _progress
+from leat._iterators import progress
 
 if TYPE_CHECKING:
-    from leat._batches import Batches
+    from leat._iterators.batches import Batches
 
 # Statistics of the parts that are added up; the others are those of the part that waits longest.
 _SUMS = (
@@ -34,7 +34,7 @@ class Together:
         self._parts = parts
         self._got: list[Any] = []  # batches of the next step, from the first parts
         self._token = parts[0].token()
-        self._bar: _progress.Bar | None = None
+        self._bar: progress.Bar | None = None
         self._shows_progress = False
         self.job: Any = parts[0].job
         self.epoch: int | None = None
@@ -47,7 +47,7 @@ class Together:
     def show_progress(self) -> None:
         """As `Batches.show_progress`."""
         self._shows_progress = True
-        self._bar = _progress.Bar(self, self._parts[0]._end)
+        self._bar = progress.Bar(self, self._parts[0]._end)
 
     def next(self, timeout: float | None = None) -> list[Any] | None:
         """As `Batches.next`: None at the end; after a DeadlineExceeded nothing is lost."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from leat._batches import BatchIterator
+from leat._iterators.batches import BatchIterator
 from leat.errors import FailedPrecondition
 
 _logger = logging.getLogger("leat")

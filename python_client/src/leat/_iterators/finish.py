@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from leat._iterators.placement import Piece
 from leat._library import native
-from leat._placement import Piece
 from leat.errors import InvalidArgument
 
 CHOICES = ("worker", "device")

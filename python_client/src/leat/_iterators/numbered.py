@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job's batches by their number, for callers that keep the number themselves.
 
-The caller keeps the number of the next batch, and increments it by a store after its last call: see _batches.
+The caller keeps the number of the next batch, and increments it by a store after its last call: see batches.py.
 Everything below can be called again for the same number, so that an interrupt costs at most a new iterator.
 """
 

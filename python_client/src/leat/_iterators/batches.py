@@ -17,8 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from leat import _finish, _progress
 from leat._graphs.options import seconds
+from leat._iterators import finish, progress
 from leat._library import native, threads
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
@@ -110,13 +110,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._asking = threading.RLock()
         self._closing = threading.Lock()
         self._text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
-        self._bar: _progress.Bar | None = None
+        self._bar: progress.Bar | None = None
         self._shows_progress = False
         opened = open_at(token)
         assert opened is not None  # no range is empty
         self._begin(opened)
         # The operators still to be applied to arrays of bytes, by field name.
-        self._finish = self._handle.call(_finish.of_batches, job.schema)
+        self._finish = self._handle.call(finish.of_batches, job.schema)
 
     def _begin(self, opened: Opened) -> None:
         self._handle = native.Handle(opened.cell, "batches iterator")
@@ -145,7 +145,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def show_progress(self) -> None:
         """Shows a tqdm bar."""
         self._shows_progress = True
-        self._bar = _progress.Bar(self, self._end)
+        self._bar = progress.Bar(self, self._end)
 
     def __iter__(self: _Self) -> _Self:
         return self
