@@ -23,13 +23,13 @@ this module needs NumPy only.
 _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library/alone.py
 
 from leat import errors
-from leat._client import Service, connect
 from leat._graphs.graph import Node, Pipeline, pipeline
 from leat._iterators.batches import Batches
 from leat._iterators.external import external_source
-from leat._job import Field, Job
 from leat._library import native as _native
-from leat._why import Draw, Record, Row
+from leat._service.client import Service, connect
+from leat._service.job import Field, Job
+from leat._service.why import Draw, Record, Row
 from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)

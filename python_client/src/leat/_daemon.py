@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from leat import _credentials
 from leat._library import native
+from leat._service import credentials
 from leat.errors import InvalidArgument
 
 # A worker that ends sooner has failed at its start; the next one is started only after this time.
@@ -33,15 +33,15 @@ def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
     only the name of its file.
     """
     found = {}
-    address = coordinator or _credentials.variable("LEAT_COORDINATOR")
+    address = coordinator or credentials.variable("LEAT_COORDINATOR")
     if not address:
         raise InvalidArgument("coordinator is missing; expected HOST:PORT, or LEAT_COORDINATOR")
     found["coordinator"] = address
     for name in _FILES:
-        value = files.get(name) or _credentials.variable(f"LEAT_{name.upper()}")
+        value = files.get(name) or credentials.variable(f"LEAT_{name.upper()}")
         if value:
             found[name] = value
-    if "access_token_file" not in found and _credentials.variable("LEAT_ACCESS_TOKEN"):
+    if "access_token_file" not in found and credentials.variable("LEAT_ACCESS_TOKEN"):
         raise InvalidArgument(
             "LEAT_ACCESS_TOKEN is set, and the engine would show it to everybody; expected access_token_file, a file "
             "that every node can read"

@@ -36,7 +36,7 @@ from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from leat._iterators.batches import Batches
-    from leat._job import Job
+    from leat._service.job import Job
 
     _Place = Callable[[Any], dict[str, jax.Array]]
 

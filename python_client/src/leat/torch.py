@@ -33,7 +33,7 @@ from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
 if TYPE_CHECKING:
-    from leat._job import Job
+    from leat._service.job import Job
 
 __all__ = ["IterableDataset", "TensorBatches", "batches"]
 

@@ -5,8 +5,8 @@ import types as python_types
 
 import numpy as np
 import pytest
-from leat import _shared
 from leat import fn as leat_fn
+from leat._service import shared
 from leat.rocal import Pipeline, _source, _tensor, types
 
 SAMPLES = 50
@@ -90,7 +90,7 @@ def fake_jobs():
         name = repr((graph.outputs, sorted(spec.items())))
         return made.setdefault(name, FakeJob(name, SAMPLES, graph.outputs, spec))
 
-    _shared.job = job
+    shared.job = job
     FakeJob.opened = 0
     return made
 
@@ -99,7 +99,7 @@ def fake_jobs():
 def jobs(monkeypatch):
     decode = leat_fn.decode  # the fake library's has fewer arguments
     monkeypatch.setattr(leat_fn, "decode", lambda encoded, **_: decode(encoded))
-    monkeypatch.setattr(_shared, "job", _shared.job)  # puts it back
+    monkeypatch.setattr(shared, "job", shared.job)  # puts it back
     return fake_jobs()
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from leat import _shared
 from leat._graphs.graph import Node
 from leat._iterators.numbered import Numbered
+from leat._service import shared
 from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument
@@ -87,7 +87,7 @@ class ReaderStage:
 
     def _job(self, forms: Mapping[str, _varying.Form]) -> Any:
         settings, reader = self._settings, self._stage.reader
-        return _shared.job(
+        return shared.job(
             self._stage.pipeline(settings.name, forms=forms),
             batch=settings.rows * settings.shards,
             seed=settings.seed,
@@ -248,7 +248,7 @@ class FedStage:
             self._batches.rewind()
         settings = self._settings
         job = self._outputs.made(
-            lambda forms: _shared.job(
+            lambda forms: shared.job(
                 self._stage.pipeline(settings.name, types, self._source, forms),
                 batch=settings.rows * settings.shards,
                 seed=settings.seed,

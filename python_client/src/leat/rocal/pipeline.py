@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from leat import _shared, fn
+from leat import fn
 from leat._graphs import graph as _graph
 from leat._graphs.operators import nearest
 from leat._graphs.options import whole
+from leat._service import shared as _shared
 from leat.errors import FailedPrecondition, InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import HINTS, check_hint, refuse_unknown
@@ -22,7 +23,7 @@ from leat.rocal._feed import Feed, Member, OutputTensor, Taken
 from leat.rocal._tensor import Tensor
 
 if TYPE_CHECKING:
-    from leat._job import Job
+    from leat._service.job import Job
     from leat.rocal._source import Source
 
 __all__ = ["Pipeline", "pipeline_def"]

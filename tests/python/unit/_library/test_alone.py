@@ -49,7 +49,7 @@ def test_installed_over_the_stranger(site):
     assert said.endswith("pip uninstall leat leat-data, then pip install leat-data")
 
 
-@pytest.mark.parametrize("module", ["fn", "dali", "_client"])
+@pytest.mark.parametrize("module", ["fn", "dali", "_service.client"])
 def test_the_stranger_installed_over_ours(site, module):
     stranger(site)
     said = importing(f"import leat.{module}", site)

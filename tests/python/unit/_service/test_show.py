@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _show
+from leat._service import show
 
 
 def decoded(text):
@@ -40,7 +40,7 @@ def test_a_sample_is_shown_as_a_picture(job):
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 1), (1, 5, 7), (3, 5, 7), (5, 7, 3)])
 def test_floats_are_scaled_to_their_range(shape):
     array = np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    pixels = decoded(_show.sample({"x": array}))
+    pixels = decoded(show.sample({"x": array}))
     assert pixels.shape[:2] == (5, 7) and pixels.min() == 0 and pixels.max() == 255
 
 
@@ -48,15 +48,15 @@ def test_floats_are_scaled_to_their_range(shape):
     "array", [np.zeros(3), np.zeros((0, 4, 3)), np.zeros((4, 4, 3), bool), np.zeros((2, 2, 2, 3)), np.float32(1)]
 )
 def test_what_is_no_picture_is_text(array):
-    assert "<img" not in _show.sample({"x": array})
+    assert "<img" not in show.sample({"x": array})
 
 
 def test_a_large_picture_is_made_smaller():
-    assert decoded(_show.sample({"x": np.zeros((2000, 30, 3), np.uint8)})).shape == (500, 8, 3)
+    assert decoded(show.sample({"x": np.zeros((2000, 30, 3), np.uint8)})).shape == (500, 8, 3)
 
 
 def test_constant_floats_and_nan_are_shown():
-    assert not decoded(_show.sample({"x": np.full((4, 4), np.nan, np.float32)})).any()
+    assert not decoded(show.sample({"x": np.full((4, 4), np.nan, np.float32)})).any()
 
 
 def test_a_job_is_a_table(job):
@@ -66,7 +66,7 @@ def test_a_job_is_a_table(job):
 
 
 def test_names_are_no_markup():
-    text = _show.sample({"<script>": np.zeros(1)})
+    text = show.sample({"<script>": np.zeros(1)})
     assert "<script>" not in text and "&lt;script&gt;" in text
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def _run(program: str) -> NoReturn:
-    folder = os.environ.get("LEAT_NATIVE_DIR") or pathlib.Path(__file__).parent / "_native"
+    folder = os.environ.get("LEAT_NATIVE_DIR") or pathlib.Path(__file__).parents[1] / "_native"
     path = pathlib.Path(folder) / program
     try:
         os.execv(path, [program, *sys.argv[1:]])

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from leat import _context, _credentials, _private
 from leat._graphs.graph import Pipeline
 from leat._graphs.options import chosen, seconds, share, whole
-from leat._job import Job
 from leat._library import native
+from leat._service import context, credentials, private
+from leat._service.job import Job
 from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound, one_line
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
@@ -78,15 +78,15 @@ def connect(
     if address is not None and not address.strip():
         raise InvalidArgument(f"address is {address!r}; expected HOST:PORT, or None for the environment's")
     named = address
-    environ = os.environ if named else _context.environment()
-    address = named or _credentials.variable("LEAT_COORDINATOR", environ)
+    environ = os.environ if named else context.environment()
+    address = named or credentials.variable("LEAT_COORDINATOR", environ)
     options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
-        _credentials.refuse(
+        credentials.refuse(
             access_token=access_token, access_token_file=access_token_file, ca=ca, cert=cert, key=key
         )
         options["daemon_dir"] = str(native.folder)
-        options.update(_private.options(workers, threads, cache, disk_cache, devices))
+        options.update(private.options(workers, threads, cache, disk_cache, devices))
     else:
         given = {"workers": workers, "threads": threads, "cache": cache, "disk_cache": disk_cache, "devices": devices}
         for name, value in given.items():
@@ -96,14 +96,14 @@ def connect(
                 raise InvalidArgument(f"{name} is an option of a private service only; address is {address!r}")
             # The script names no address, so it may also be meant to run without LEAT_COORDINATOR, for example on a
             # laptop.
-            _private.logger.info(
+            private.logger.info(
                 "%s is an option of a private service and is not used: LEAT_COORDINATOR is %s", name, address
             )
         options["address"] = address
-        options["access_token"] = _credentials.access_token(access_token, access_token_file, environ)
-        options["ca_pem"] = _credentials.pem("ca", ca, environ)
-        options["cert_pem"] = _credentials.pem("cert", cert, environ)
-        options["key_pem"] = _credentials.pem("key", key, environ)
+        options["access_token"] = credentials.access_token(access_token, access_token_file, environ)
+        options["ca_pem"] = credentials.pem("ca", ca, environ)
+        options["cert_pem"] = credentials.pem("cert", cert, environ)
+        options["key_pem"] = credentials.pem("key", key, environ)
     return Service({name: value for name, value in options.items() if value is not None})
 
 
@@ -131,7 +131,7 @@ class Service:
         self._address: str = self._handle.call(native.lib.leat_service_address).decode()
         self._embedded = "address" not in options
         if self._embedded:
-            _private.tell(self.get("private"))
+            private.tell(self.get("private"))
 
     def __enter__(self) -> Service:
         return self

@@ -11,9 +11,9 @@ import threading
 import warnings
 from typing import Any
 
-from leat._client import Service, connect
 from leat._graphs.graph import Pipeline
-from leat._job import Job
+from leat._service.client import Service, connect
+from leat._service.job import Job
 from leat.errors import DatasetChanged, one_line
 
 _lock = threading.Lock()

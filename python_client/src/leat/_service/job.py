@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from leat import _show, _why
 from leat._graphs.options import seconds, whole
 from leat._iterators import external, finish as _finish
 from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
+from leat._service import show, why as _why
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
@@ -47,7 +47,7 @@ class Sample(dict[str, np.ndarray]):
     """The arrays of one row."""
 
     def _repr_html_(self) -> str:
-        return _show.sample(self)
+        return show.sample(self)
 
 
 class Job:
@@ -97,7 +97,7 @@ class Job:
     def _repr_html_(self) -> str:
         fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in self.schema.items())
         steps = "without an end" if self.last_batch == "stream" else f"{len(self):,} steps an epoch"
-        return _show.facts(
+        return show.facts(
             {
                 "job": self.name,
                 "samples": f"{self.num_samples:,}" + (f" of {len(self.classes):,} classes" if self.classes else ""),

@@ -7,13 +7,13 @@ import types
 import pytest
 
 import leat
-from leat import _private
+from leat._service import private
 
 GIB = 2**30
 
 
 def test_options_become_the_librarys():
-    options = _private.options(2, 3, "1.5GiB", ("/scratch", "200 GiB"), [1, 0])
+    options = private.options(2, 3, "1.5GiB", ("/scratch", "200 GiB"), [1, 0])
     assert options == {
         "embedded_workers": 2,
         "embedded_threads": 3,
@@ -22,23 +22,23 @@ def test_options_become_the_librarys():
         "embedded_disk_cache_bytes": 200 * GIB,
         "embedded_devices": "1,0",
     }
-    assert _private.options(None, None, None, None, None) == {"embedded_devices": "none"}
+    assert private.options(None, None, None, None, None) == {"embedded_devices": "none"}
     # 0 means none, as in `leat-worker --cache`: the library's own 0 is its default.
-    assert _private.options(None, None, 0, None, None)["embedded_cache_bytes"] == 1
+    assert private.options(None, None, 0, None, None)["embedded_cache_bytes"] == 1
 
 
 @pytest.mark.parametrize(
     ("given", "text"), [(None, "none"), ("all", "all"), ("none", "none"), ([], "none"), (0, "0"), ((2, 5), "2,5")]
 )
 def test_devices(given, text):
-    assert _private.devices(given) == text
+    assert private.devices(given) == text
 
 
 @pytest.mark.parametrize(("given", "text"), [("all", "all"), ("", "none"), ("0,3", "0,3")])
 def test_devices_of_the_environment(monkeypatch, given, text):
     monkeypatch.setenv("LEAT_PRIVATE_DEVICES", given)
-    assert _private.devices(None) == text
-    assert _private.devices("none") == "none"
+    assert private.devices(None) == text
+    assert private.devices("none") == "none"
 
 
 @pytest.mark.parametrize("wrong", ["gpu", "1,1", "-1", "64", "0,"])
@@ -91,7 +91,7 @@ def test_a_wrong_option_is_named_with_its_value(wrong):
 )
 def test_who_seems_to_run_on_several_machines(monkeypatch, environment, why):
     monkeypatch.delitem(sys.modules, "jax._src.distributed", raising=False)
-    found = _private.several_machines(environment)
+    found = private.several_machines(environment)
     assert found is None if why is None else found.startswith(why)
 
 
@@ -103,7 +103,7 @@ def test_who_seems_to_run_on_several_machines(monkeypatch, environment, why):
 def test_a_process_of_jax_distributed(monkeypatch, processes, address, several):
     state = types.SimpleNamespace(num_processes=processes, coordinator_address=address)
     monkeypatch.setitem(sys.modules, "jax._src.distributed", types.SimpleNamespace(global_state=state))
-    found = _private.several_machines({})
+    found = private.several_machines({})
     assert ("jax.distributed has 2 processes, whose coordinator is at 10.0.0.1:1" == found) if several else not found
 
 
@@ -112,12 +112,12 @@ def test_what_is_logged(monkeypatch, caplog):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
     with caplog.at_level("INFO", "leat"):
-        _private.tell({"pid": 7, "started": True, "lessees": 1, "options": "workers=1"})
+        private.tell({"pid": 7, "started": True, "lessees": 1, "options": "workers=1"})
     info, warning = caplog.records
     assert (info.levelname, warning.levelname) == ("INFO", "WARNING")
     assert info.getMessage().startswith("started the private service of process 7 (workers=1), since")
     assert "set LEAT_COORDINATOR" in warning.getMessage()
     with caplog.at_level("INFO", "leat"):
         caplog.clear()
-        _private.tell(None)
+        private.tell(None)
     assert not caplog.records

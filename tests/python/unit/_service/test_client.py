@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 import leat
-from leat import _shared
 from leat._library import native
+from leat._service import shared
 
 
 def test_a_job_tells_what_it_is(job):
@@ -136,7 +136,7 @@ def connected(monkeypatch):
             seen.update(options)
             super().__init__(options)
 
-    monkeypatch.setattr("leat._client.Service", Service)
+    monkeypatch.setattr("leat._service.client.Service", Service)
     return seen
 
 
@@ -208,10 +208,10 @@ def test_the_facades_reach_a_service_that_wants_tls(monkeypatch, tmp_path, conne
     (tmp_path / "ca").write_text("roots")
     monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
     monkeypatch.setenv("LEAT_TLS_CA", str(tmp_path / "ca"))
-    monkeypatch.setattr(_shared, "_service", None)
-    _shared.service()
+    monkeypatch.setattr(shared, "_service", None)
+    shared.service()
     assert connected["ca_pem"] == "roots"
-    monkeypatch.setattr(_shared, "_service", None)
+    monkeypatch.setattr(shared, "_service", None)
 
 
 def test_the_roots_of_the_system(monkeypatch, tmp_path, connected):
@@ -224,7 +224,7 @@ def test_the_roots_of_the_system(monkeypatch, tmp_path, connected):
     leat.connect("somebody:1").close()
     assert connected["ca_pem"] == "the system's roots"
     monkeypatch.delenv("SSL_CERT_FILE")
-    monkeypatch.setattr("leat._credentials.SYSTEM_ROOTS", (str(tmp_path / "none"),))
+    monkeypatch.setattr("leat._service.credentials.SYSTEM_ROOTS", (str(tmp_path / "none"),))
     with pytest.raises(leat.InvalidArgument, match="LEAT_TLS_CA is \"system\".*ca-certificates"):
         leat.connect("somebody:1")
 
