@@ -16,13 +16,18 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from leat import _jax_version  # noqa: F401  # isort: skip (it says what to install)
+from leat._arrays import jax_version as _jax_version  # noqa: F401  # isort: skip (it says what to install)
 
 import jax
 import numpy as np
 
-from leat import _ahead, _assembling, _jax_device, _jax_finish
-from leat._global_arrays import (
+from leat._arrays import (
+    ahead as _ahead,
+    assembling as _assembling,
+    jax_device as _jax_device,
+    jax_finish as _jax_finish,
+)
+from leat._arrays.global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
     global_to_host_array,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from leat import _jax_version  # noqa: F401  # isort: skip (it says what to install)
+from leat._arrays import jax_version as _jax_version  # noqa: F401  # isort: skip (it says what to install)
 
 import jax
 

@@ -26,7 +26,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
-from leat import _torch_device
+from leat._arrays import torch_device as _torch_device
 from leat._iterators import finish as _finish, placement as _placement, plane as _plane
 from leat._iterators.batches import BatchIterator, samples_of
 from leat._library.buffer import Buffer, arrays, tensors

@@ -17,7 +17,8 @@ from jax.sharding import SingleDeviceSharding
 
 import leat
 import leat.jax
-from leat import _jax_device, fn
+from leat import fn
+from leat._arrays import jax_device
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
@@ -63,7 +64,7 @@ def tensors_borrow_the_devices_memory(job, expected):
 
 def jax_makes_the_jobs_batches(job, expected, finish):
     it = leat.jax.batches(job, sharding=SingleDeviceSharding(jax.devices()[0]), epochs=2, finish=finish)
-    assert isinstance(it._place, _jax_device.DevicesPlacing)
+    assert isinstance(it._place, jax_device.DevicesPlacing)
     kept = [batch for batch, _ in zip(it, expected)]
     for batch, host in zip(kept, expected):
         for name, array in host.items():
@@ -75,8 +76,8 @@ def jax_makes_the_jobs_batches(job, expected, finish):
 
 def main(folder):
     looks_like_torch.trainer()
-    _jax_device._imported = lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor))
-    _jax_device.cuda_number = lambda device: 0
+    jax_device._imported = lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor))
+    jax_device.cuda_number = lambda device: 0
     with leat.connect(devices="all") as service:
         job = service.job("device", train(folder), batch=16, seed=3)
         expected = [{name: array.copy() for name, array in batch.items()} for batch in job.batches(epochs=2)]

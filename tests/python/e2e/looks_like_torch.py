@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's streams, events, graphs and memory over the tests' CUDA driver, for `leat._torch_device`.
+"""torch's streams, events, graphs and memory over the tests' CUDA driver, for `leat._arrays.torch_device`.
 
 A tensor here is an address in the driver's memory, which is the host's. Memory is never reused, as if each tensor knew
 all its streams (`Tensor.record_stream`), so that no failure comes from torch's allocator.
@@ -49,7 +49,7 @@ class Copy:
 
 
 class Cuda:
-    """Implements `leat._torch_device.Cuda` on device 0, and the calls of torch.cuda that a trainer's script makes."""
+    """Implements `leat._arrays.torch_device.Cuda` on device 0, and the calls of torch.cuda that trainers make."""
 
     def __init__(self):
         self._driver = ctypes.CDLL(os.environ["LEAT_CUDA_LIBRARY"])

@@ -10,7 +10,8 @@ import sys
 from looks_like_torch import Cuda
 
 import leat
-from leat import _torch_device, fn
+from leat import fn
+from leat._arrays import torch_device
 
 WINDOW = 2
 BUFFERS = WINDOW + 2  # of an iterator
@@ -30,7 +31,7 @@ class Trainer:
         self.cuda = Cuda()
         self.main, self.side = self.cuda.stream(), self.cuda.stream()
         self.it = job._open(epochs=0, device=0, window=WINDOW)
-        self.handing = _torch_device.Handing(self.cuda, {}, view=view)
+        self.handing = torch_device.Handing(self.cuda, {}, view=view)
         self.expected = [batch for _ in range(4) for batch in expected]
         self.taken = 0
 

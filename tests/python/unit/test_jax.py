@@ -300,7 +300,7 @@ def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
     it = leat.jax.batches(job, sharding=sharding)
     first = next(it)["image"]
     assembled = it._place._fields["image"]
-    assert assembled._one_call is not None, "this JAX has another call: leat._assembling stays slow"
+    assert assembled._one_call is not None, "this JAX has another call: leat._arrays.assembling stays slow"
     for step, batch in enumerate(it, 1):
         image = batch["image"]
         assert (image.aval, image.sharding) == (first.aval, first.sharding)
@@ -310,13 +310,13 @@ def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
     def refuse(*_):
         raise TypeError("another signature")
 
-    monkeypatch.setattr("leat._assembling._batched_device_put", refuse)
+    monkeypatch.setattr("leat._arrays.assembling._batched_device_put", refuse)
     for step, batch in enumerate(leat.jax.batches(job, sharding=sharding)):
         np.testing.assert_array_equal(np.asarray(batch["image"]), expected[step])
 
 
 def test_whole_numbers_of_64_bits_are_narrowed_as_jax_narrows_them():
-    from leat import _assembling
+    from leat._arrays import assembling as _assembling
     from leat._iterators import placement
 
     sharding = NamedSharding(Mesh(devices(), ("data",)), P("data"))

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from leat import _pipeline_placing
+from leat._arrays import pipeline_placing as _pipeline_placing
 from leat._iterators.array_spec import ArraySpec
 from leat._iterators.peekable import Found, Peekable
 from leat.errors import InvalidArgument

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 import jax
 
-from leat import _pipeline_placing as _placing
+from leat._arrays import pipeline_placing as _placing
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
 
 _NUM_THREADS = 4

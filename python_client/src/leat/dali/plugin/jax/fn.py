@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 
 import jax
 
-from leat import _pipeline_placing as _placing
+from leat._arrays import pipeline_placing as _placing
 from leat.dali import _current, _node
 from leat.errors import InvalidArgument
 

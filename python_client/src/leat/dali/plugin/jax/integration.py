@@ -6,7 +6,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from leat import _pipeline_placing as _placing
+from leat._arrays import pipeline_placing as _placing
 from leat.dali._tensors import TensorCPU
 
 

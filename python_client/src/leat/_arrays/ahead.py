@@ -63,7 +63,7 @@ class Ahead:
         ahead.number += 1
 
     without a call in between, so that after an interrupt it is either still the next batch or handed out (see
-    _batches).
+    _iterators/batches.py).
 
     Args:
         host: an iterator opened with ahead=True; nothing else takes batches from it.

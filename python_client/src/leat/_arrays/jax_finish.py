@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _assembling
+from leat._arrays import assembling
 from leat._iterators.finish import Finish
 from leat._iterators.placement import Placement
 from leat._library import threads
@@ -65,7 +65,7 @@ class DeviceFinish:
     It is compiled once, by the constructor.
 
     Attributes:
-        aliased_bytes, copied_bytes: as in `_assembling.Assembling`.
+        aliased_bytes, copied_bytes: as in `assembling.Assembling`.
     """
 
     def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
@@ -122,7 +122,7 @@ class DeviceFinish:
             parts = [piece.cut(batch[name]) for piece in pieces]
             arrays = jax.device_put(parts, self._devices)
             if self._first:
-                aliased, copied = _assembling.aliased_and_copied(zip(parts, arrays))
+                aliased, copied = assembling.aliased_and_copied(zip(parts, arrays))
                 self.aliased_bytes += aliased
                 self.copied_bytes += copied
             heads[name] = self._joined(arrays)

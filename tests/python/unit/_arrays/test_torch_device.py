@@ -11,7 +11,7 @@ import pytest
 from on_cpu import OnCpu
 
 import leat
-from leat import _torch_device
+from leat._arrays import torch_device
 
 
 class Cuda:
@@ -53,7 +53,7 @@ def opened(fake, job):
 
 def test_what_is_handed_out_is_a_copy_and_the_buffer_goes_back_at_once(fake, job, cuda, opened):
     before = fake.live()
-    handing = _torch_device.Handing(cuda, {}, view=False)
+    handing = torch_device.Handing(cuda, {}, view=False)
     kept = [handing(next(opened)) for _ in range(3)]
     assert fake.live() == before
     assert fake.last_stream() == 7 and cuda.done == 6 * [("copy", 7)]
@@ -63,7 +63,7 @@ def test_what_is_handed_out_is_a_copy_and_the_buffer_goes_back_at_once(fake, job
 
 
 def test_the_copy_and_the_release_are_on_the_stream_of_the_moment(fake, cuda, opened):
-    handing = _torch_device.Handing(cuda, {}, view=False)
+    handing = torch_device.Handing(cuda, {}, view=False)
     for stream in 1, 2, 0x7F00DEADBEE0:
         cuda.stream = stream
         handing(next(opened))
@@ -74,7 +74,7 @@ def test_what_a_finisher_has_made_is_not_copied_again(cuda, opened):
     def turned(array):
         return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
 
-    handing = _torch_device.Handing(cuda, {"image": turned, "label": lambda array: array}, view=False)
+    handing = torch_device.Handing(cuda, {"image": turned, "label": lambda array: array}, view=False)
     got = handing(next(opened))
     assert got["image"].shape[1] == 3
     assert cuda.done == [("copy", 7)], "the labels alone, which came back as they were"
@@ -82,7 +82,7 @@ def test_what_a_finisher_has_made_is_not_copied_again(cuda, opened):
 
 def test_a_view_is_the_buffer_itself_until_the_last_is_dropped(fake, cuda, opened):
     before = fake.live()
-    handing = _torch_device.Handing(cuda, {}, view=True)
+    handing = torch_device.Handing(cuda, {}, view=True)
     got = handing(next(opened))
     cuda.stream = 8
     for _ in range(20):
@@ -100,7 +100,7 @@ def test_a_finisher_that_fails_keeps_no_buffer(fake, cuda, opened):
         raise RuntimeError("out of memory")
 
     before = fake.live()
-    handing = _torch_device.Handing(cuda, {"label": broken}, view=False)
+    handing = torch_device.Handing(cuda, {"label": broken}, view=False)
     with pytest.raises(RuntimeError, match="out of memory"):
         handing(next(opened))
     assert fake.live() == before

@@ -22,7 +22,7 @@ import leat  # noqa: E402
 import leat.jax  # noqa: E402
 
 PATIENCE_S = 30
-PLACING = "leat._ahead"
+PLACING = "leat._arrays.ahead"
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_transfer_that_fails_is_no_silent_gap(job, sharding, monkeypatch):
         raise RuntimeError("out of memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr("leat._assembling.Assembling.__call__", fail)
+        patch.setattr("leat._arrays.assembling.Assembling.__call__", fail)
         assert int(next(it)["label"][0]) == 16
         token = it.token()
         for _ in range(2):
@@ -170,17 +170,17 @@ def test_a_forked_child_is_told_and_leaves_the_parents_iterator_alone(job, shard
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_64_bits_are_as_the_trainers_thread_has_them(job, sharding, wide, monkeypatch):
-    from leat import _assembling
+    from leat._arrays import assembling
 
     enable = getattr(jax, "enable_x64", None)
     if not callable(enable):
         from jax.experimental import enable_x64 as enable
-    assemble = _assembling.assemble
+    assemble = assembling.assemble
 
     def widened(array, placement):
         return assemble(array.astype(np.int64), placement)
 
-    monkeypatch.setattr(_assembling, "assemble", widened)
+    monkeypatch.setattr(assembling, "assemble", widened)
     with enable(wide), leat.jax.batches(job, sharding=sharding, fields=["label"]) as it:
         assert next(it)["label"].dtype == (np.int64 if wide else np.int32)
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from leat import _assembling
+from leat._arrays import assembling
 from leat._iterators import placement
 from leat.errors import InvalidArgument
 
@@ -107,7 +107,7 @@ class _Plan:
     def __init__(self, shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece]) -> None:
         self._shape, self._sharding, self._pieces = shape, sharding, list(pieces)
         self._devices = [piece.device for piece in pieces]
-        self._one_call: _assembling.OneCall | None = None
+        self._one_call: assembling.OneCall | None = None
         self._first = True
 
     def _by_public_calls(self, parts: list[Any]) -> jax.Array:
@@ -125,7 +125,7 @@ class _Plan:
 
     def _try_one_call(self, arrays: Sequence[Any], expected: jax.Array) -> None:
         on = {piece.device: piece for piece in self._pieces}
-        call = _assembling.OneCall.giving(expected, {device: piece.of(arrays) for device, piece in on.items()})
+        call = assembling.OneCall.giving(expected, {device: piece.of(arrays) for device, piece in on.items()})
         if call is not None:
             self._pieces, self._one_call = [on[device] for device in call.devices], call
 

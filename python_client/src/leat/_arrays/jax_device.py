@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from leat import _jax_finish
+from leat._arrays import jax_finish
 from leat._iterators.finish import Finish
 from leat._iterators.placement import Piece, Placement
 from leat._library.dlpack import Tensor
@@ -139,7 +139,7 @@ class DevicePlacing:
             for name, finish in self._finishes.items()
             if finish.table is not None
         }
-        self._compiled = _jax_finish.apart(lambda: self._compile(dtypes, device))
+        self._compiled = jax_finish.apart(lambda: self._compile(dtypes, device))
         # (imported, computed), oldest first.
         self._pending: collections.deque[tuple[Any, dict[str, Any]]] = collections.deque()
 
@@ -150,7 +150,7 @@ class DevicePlacing:
                 part: Any = self._pieces[name].cut(head)
                 finish = self._finishes.get(name)
                 placed[name] = self._placements[name].shaped(
-                    jnp.copy(part) if finish is None else _jax_finish.finished(part, finish, tables.get(name))
+                    jnp.copy(part) if finish is None else jax_finish.finished(part, finish, tables.get(name))
                 )
             return placed
 

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
 import leat.jax  # noqa: E402
-from leat import _jax_finish  # noqa: E402
+from leat._arrays import jax_finish  # noqa: E402
 from leat._iterators import finish as _finish, placement  # noqa: E402
 
 
@@ -69,8 +69,8 @@ def test_a_mesh_that_is_set_does_not_matter(floats, context):
 
 def test_it_is_compiled_once(floats, monkeypatch):
     traced = []
-    finished = _jax_finish.finished
-    monkeypatch.setattr(_jax_finish, "finished", lambda *args: traced.append(1) or finished(*args))
+    finished = jax_finish.finished
+    monkeypatch.setattr(jax_finish, "finished", lambda *args: traced.append(1) or finished(*args))
     it = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, finish="device")
     assert len([*it]) == 12
     assert len(traced) == 1
@@ -123,7 +123,7 @@ def test_tables_of_every_dtype(dtype, channels):
     sharding = SHARDINGS[0]()
     _, placements = placement.place({"x": (5, 3, 4)}, sharding, 16)
     assert finish.row_of((5, 3, 4)) == (4, 5, 3)
-    (group,) = _jax_finish.plan(placements, {"x": finish})
+    (group,) = jax_finish.plan(placements, {"x": finish})
     got = np.asarray(group({"x": rows})["x"])
     looked_up = rows if table is None else table[rows, np.arange(3) if channels == 3 else 0]
     assert got.tobytes() == np.transpose(looked_up, (0, 2, 3, 1)).tobytes()

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
 import leat.jax  # noqa: E402
-from leat import _jax_device  # noqa: E402
+from leat._arrays import jax_device  # noqa: E402
 from leat._iterators import placement  # noqa: E402
 
 
@@ -26,8 +26,8 @@ def gpu(fake, monkeypatch):
     """Makes the CPU devices look like CUDA devices; returns a sharding of the second one."""
     fake.set_devices(8)
     monkeypatch.delenv("LEAT_TRANSPORT", raising=False)
-    monkeypatch.setattr(_jax_device, "_imported", imported)
-    monkeypatch.setattr(_jax_device, "cuda_number", lambda device: device.id)
+    monkeypatch.setattr(jax_device, "_imported", imported)
+    monkeypatch.setattr(jax_device, "cuda_number", lambda device: device.id)
     return SingleDeviceSharding(jax.devices()[1])
 
 
@@ -50,7 +50,7 @@ def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, finish, sha
     job = service.job(job_name, graph.images, batch=16)
     sharding = sharding_of()
     it = leat.jax.batches(job, sharding=sharding, epochs=2, finish=finish)
-    assert isinstance(it._place, _jax_device.DevicesPlacing)
+    assert isinstance(it._place, jax_device.DevicesPlacing)
     steps = 0
     for got, expected in zip(it, job.batches(epochs=2)):
         for name, array in expected.items():
@@ -64,7 +64,7 @@ def test_arrays_kept_alive_keep_no_buffer_and_never_change(fake, floats, gpu):
     before = fake.live()
     it = leat.jax.batches(floats, sharding=gpu, epochs=0, finish="device")
     kept = [next(it) for _ in range(30)]
-    assert fake.live() - before <= _jax_device._MAX_PENDING + 1
+    assert fake.live() - before <= jax_device._MAX_PENDING + 1
     for got, expected in zip(kept, floats.batches(epochs=5)):
         assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
         assert np.asarray(got["label"]).tobytes() == expected["label"].tobytes()
@@ -80,7 +80,7 @@ def test_another_transport_is_not_the_devices(floats, gpu, monkeypatch):
     for transport in "grpc", "shm":
         monkeypatch.setenv("LEAT_TRANSPORT", transport)
         it = leat.jax.batches(floats, sharding=gpu)
-        assert not isinstance(it._place, _jax_device.DevicesPlacing)
+        assert not isinstance(it._place, jax_device.DevicesPlacing)
         assert np.asarray(next(it)["image"]).tobytes() == next(floats.batches())["image"].tobytes()
 
 
@@ -89,7 +89,7 @@ def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gp
     with caplog.at_level("INFO", logger="leat"):
         it = leat.jax.batches(floats, sharding=gpu)
     assert "come through host memory: no such CUDA device" in caplog.text
-    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+    assert not isinstance(it._place, jax_device.DevicesPlacing)
     next(it)
     monkeypatch.setenv("LEAT_TRANSPORT", "cuda")
     with pytest.raises(leat.FailedPrecondition, match="no such CUDA device"):
@@ -113,13 +113,13 @@ class Device:
     ],
 )
 def test_only_cuda_devices_count(device, number):
-    assert _jax_device.cuda_number(device) == number
+    assert jax_device.cuda_number(device) == number
 
 
 def test_rows_on_several_devices_are_computed_once(floats, gpu):
     replicated = NamedSharding(Mesh(devices().reshape(4, 2), ("data", "model")), P("data"))
     it = leat.jax.batches(floats, sharding=replicated)
-    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+    assert not isinstance(it._place, jax_device.DevicesPlacing)
 
 
 def test_each_device_pulls_its_own_rows(floats, gpu):
@@ -127,7 +127,7 @@ def test_each_device_pulls_its_own_rows(floats, gpu):
     rows, placements = placement.place(
         {"image": (3, 8, 8), "label": ()}, {"image": image, "label": label}, floats.batch
     )
-    shares = _jax_device.shares(placements, rows)
+    shares = jax_device.shares(placements, rows)
     assert [share.number for share in shares] == [5, 2, 7, 0, 1, 6, 3, 4]
     assert [share.rows.tolist() for share in shares] == [[2 * i, 2 * i + 1] for i in range(8)]
     assert all(share.placements["image"].pieces[0].rows == slice(0, 2) for share in shares)
@@ -154,7 +154,7 @@ def test_devices_go_in_step(fake, floats, gpu):
 def test_one_device_that_is_not_there_closes_the_others(fake, floats, gpu):
     fake.set_devices(7)
     it = leat.jax.batches(floats, sharding=SHARDINGS[1]())
-    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+    assert not isinstance(it._place, jax_device.DevicesPlacing)
     assert int(next(it)["label"][3]) == 3
 
 
@@ -167,4 +167,4 @@ def test_progress_is_shown_once(floats, gpu, capsys):
 def test_here_there_is_no_gpu(floats):
     sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), P("data"))
     it = leat.jax.batches(floats, sharding=sharding, finish="device")
-    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+    assert not isinstance(it._place, jax_device.DevicesPlacing)

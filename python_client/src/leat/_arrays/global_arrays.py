@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _assembling
+from leat._arrays import assembling
 from leat._iterators import placement
 from leat.errors import InvalidArgument
 
@@ -132,7 +132,7 @@ def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
         )
     batch = array.shape[0] // held * parts
     _, placements = placement.place({f"host_arrays{name}": array.shape[1:]}, sharding, batch)
-    return _assembling.assemble(array, placements[f"host_arrays{name}"])
+    return assembling.assemble(array, placements[f"host_arrays{name}"])
 
 
 def host_to_global_device_array(
