@@ -20,7 +20,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.dask needs Dask 2023.9 or later: pip install 'distributed>=2023.9'") from _error
 
-from leat import _daemon
+from leat._engines import daemon as _daemon
 from leat._graphs.options import whole
 
 __all__ = ["Workers"]

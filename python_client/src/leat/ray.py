@@ -30,7 +30,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.ray needs Ray 2.9 or later: pip install 'ray>=2.9'") from _error
 
-from leat import _daemon
+from leat._engines import daemon as _daemon
 from leat._graphs.options import whole
 from leat.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unavailable
 

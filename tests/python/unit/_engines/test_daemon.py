@@ -13,7 +13,7 @@ import types
 
 import leat
 import pytest
-from leat import _daemon
+from leat._engines import daemon
 
 
 @pytest.fixture(autouse=True)
@@ -27,34 +27,34 @@ def test_a_variable_that_is_empty_is_an_error_that_names_it(monkeypatch, name):
     monkeypatch.setenv("LEAT_COORDINATOR", "head:7411")
     monkeypatch.setenv(f"LEAT_{name}", "")
     with pytest.raises(leat.InvalidArgument, match=f"LEAT_{name} is set and empty; expected a value"):
-        _daemon.service(None)
+        daemon.service(None)
     monkeypatch.delenv(f"LEAT_{name}")
     monkeypatch.setenv("LEAT_COORDINATOR", "")
-    assert _daemon.service("head:7411") == {"coordinator": "head:7411"}
+    assert daemon.service("head:7411") == {"coordinator": "head:7411"}
 
 
 def test_a_service_is_an_address_and_names_of_files(monkeypatch):
     monkeypatch.setenv("LEAT_TLS_CA", "/ca.pem")
-    found = _daemon.service("head:7411", access_token_file="/token", tls_cert="/tls/{host}.pem", tls_key=None)
-    assert _daemon.service_flags(found) == [
+    found = daemon.service("head:7411", access_token_file="/token", tls_cert="/tls/{host}.pem", tls_key=None)
+    assert daemon.service_flags(found) == [
         *("--coordinator", "head:7411", "--access-token-file", "/token", "--tls-ca", "/ca.pem"),
         *("--tls-cert", f"/tls/{socket.gethostname()}.pem"),
     ]
     monkeypatch.setenv("LEAT_COORDINATOR", "other:1")
-    assert _daemon.service(None) == {"coordinator": "other:1", "tls_ca": "/ca.pem"}
+    assert daemon.service(None) == {"coordinator": "other:1", "tls_ca": "/ca.pem"}
 
 
 def test_an_access_token_is_not_shown_to_the_engine(monkeypatch):
     monkeypatch.setenv("LEAT_ACCESS_TOKEN", "secret-secret-secret")
     with pytest.raises(leat.InvalidArgument, match="expected access_token_file") as caught:
-        _daemon.service("head:7411")
+        daemon.service("head:7411")
     assert "secret-" not in str(caught.value)
-    assert "secret-secret-secret" not in _daemon.service("head:7411", access_token_file="/token").values()
+    assert "secret-secret-secret" not in daemon.service("head:7411", access_token_file="/token").values()
 
 
 def test_a_missing_coordinator_is_named():
     with pytest.raises(leat.InvalidArgument, match="coordinator is missing; expected HOST:PORT, or LEAT_COORDINATOR"):
-        _daemon.service(None)
+        daemon.service(None)
 
 
 @pytest.fixture
@@ -72,19 +72,19 @@ def worker(monkeypatch, tmp_path):
         "os.read(int(sys.argv[sys.argv.index('--lifeline-fd') + 1]), 1)\n"
     )
     path.chmod(0o755)
-    monkeypatch.setattr(_daemon, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(daemon, "program", lambda name: str(tmp_path / name))
 
 
 def test_a_worker_that_fails_at_once_is_told_later(worker, monkeypatch):
-    monkeypatch.setattr(_daemon, "SHORTEST_LIFE_S", 0.5)
+    monkeypatch.setattr(daemon, "SHORTEST_LIFE_S", 0.5)
     start = time.monotonic()
-    assert _daemon.Daemon(["fails"]).wait() == 3
+    assert daemon.Daemon(["fails"]).wait() == 3
     assert time.monotonic() - start >= 0.5
 
 
 def test_a_worker_drains_and_is_killed_if_it_does_not(worker, capfd):
-    assert _daemon.Daemon(["waits"]).drain(10) == -signal.SIGTERM
-    deaf = _daemon.Daemon(["stays"])
+    assert daemon.Daemon(["waits"]).drain(10) == -signal.SIGTERM
+    deaf = daemon.Daemon(["stays"])
     while "deaf" not in capfd.readouterr().out:
         time.sleep(0.01)
     assert deaf.drain(0.2) == -signal.SIGKILL
@@ -92,9 +92,9 @@ def test_a_worker_drains_and_is_killed_if_it_does_not(worker, capfd):
 
 def test_a_worker_ends_with_the_process_that_started_it(worker, tmp_path):
     script = (
-        "import time, sys\nfrom leat import _daemon\n"
-        f"_daemon.program = lambda name: {str(tmp_path / 'leat-worker')!r}\n"
-        "print(_daemon.Daemon(['waits']).pid, flush=True)\ntime.sleep(60)\n"
+        "import time, sys\nfrom leat._engines import daemon\n"
+        f"daemon.program = lambda name: {str(tmp_path / 'leat-worker')!r}\n"
+        "print(daemon.Daemon(['waits']).pid, flush=True)\ntime.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
@@ -184,7 +184,7 @@ def test_a_supervisor_does_not_start_what_fails_at_once_again_at_once_and_ends_i
     wish = '{"desired": 3, "max": 8, "reason": "rows"}'
     program.write_text(f"#!/bin/sh\ncase \"$*\" in *watch*) echo '{wish}'; exec sleep 600;; *) exit 1;; esac\n")
     program.chmod(0o755)
-    monkeypatch.setattr(_daemon, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(daemon, "program", lambda name: str(tmp_path / name))
     for bound in ("_MIN_PAUSE_S", "_MAX_PAUSE_S", "_STEADY_S"):
         monkeypatch.setattr(fake_ray.module, bound, 600.0)
     pool = fake_ray.module.Pool("cpu", max=8, coordinator="head:7411")
