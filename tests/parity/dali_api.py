@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iterators of leat.dali against the installed DALI's: signatures, and the counting of epochs.
 
-Signatures are those in tests/python/unit/dali_iterators.json, read from DALI's sources, since its JAX plugin cannot be
-imported without JAX. Epochs are counted by DALI's own class over fake readers, with every combination of shards,
-batches, policies and padding below. `dali_api.py --write FILE` writes the combinations that the unit tests repeat.
-Needs nvidia.dali; by hand:
+Signatures are those in tests/python/unit/dali/dali_iterators.json, read from DALI's sources, since its JAX plugin
+cannot be imported without JAX. Epochs are counted by DALI's own class over fake readers, with every combination of
+shards, batches, policies and padding below. `dali_api.py --write FILE` writes the combinations that the unit tests
+repeat. Needs nvidia.dali; by hand:
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python tests/parity/dali_api.py
 """
@@ -28,7 +28,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(TESTS / "python" / "unit"))
 import dali_fake  # noqa: E402
 
-TABLE = TESTS / "python" / "unit" / "dali_iterators.json"
+TABLE = TESTS / "python" / "unit" / "dali" / "dali_iterators.json"
 EPOCHS = 8
 FEW = (
     (7, 1, 2),

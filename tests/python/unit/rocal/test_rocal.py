@@ -202,7 +202,7 @@ class TestMaking:
             pipeline_def(lambda **kwargs: None)
 
     def test_the_page_lists_what_the_code_does(self):
-        page = pathlib.Path(__file__).parents[3] / "docs" / "rocal.md"
+        page = pathlib.Path(__file__).parents[4] / "docs" / "rocal.md"
         text = page.read_text(encoding="utf-8")
 
         def table(heading):
