@@ -34,6 +34,10 @@ from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)
 
+# Help, tracebacks and pickles name what users import.
+for _public in (Batches, Draw, Field, Job, Node, Pipeline, Record, Row, Service, connect, external_source, pipeline):
+    _public.__module__ = __name__
+
 __version__: str = _native.quick.leat_version().decode()
 
 __all__ = [

@@ -379,7 +379,7 @@ class Pipeline:
         return Pipeline(self._function, args, kwargs)
 
     def __reduce__(self) -> Any:
-        return _restored, (self._name, self.to_dict(), self._lines)
+        return Pipeline._restored, (self._name, self.to_dict(), self._lines)
 
     def __copy__(self) -> Pipeline:
         return self
@@ -402,7 +402,15 @@ class Pipeline:
             raise InvalidArgument(
                 f"graph = {graph!r:.80}: {type(error).__name__}: {error}; expected what Pipeline.to_dict returned"
             ) from None
-        return _restored(f"of {len(names)} outputs", graph, lines)
+        return cls._restored(f"of {len(names)} outputs", graph, lines)
+
+    @classmethod
+    def _restored(cls, name: str, graph: dict[str, Any], lines: list[str]) -> Pipeline:
+        """Returns a pipeline whose function is in another process."""
+        made = Pipeline.__new__(Pipeline)
+        made._function = made._source = None
+        made._become(name, graph, lines)
+        return made
 
     def __repr__(self) -> str:
         return f"<leat.pipeline {self._name}: {len(self._lines)} operators -> {', '.join(self.outputs)}>"
@@ -435,14 +443,6 @@ class Pipeline:
         except Error as error:
             raise self.explain(error) from None
         return json.loads(native.take_text(out.value) or "[]")
-
-
-def _restored(name: str, graph: dict[str, Any], lines: list[str]) -> Pipeline:
-    """Returns a pipeline whose function is in another process."""
-    made = Pipeline.__new__(Pipeline)
-    made._function = made._source = None
-    made._become(name, graph, lines)
-    return made
 
 
 class _Factory:
