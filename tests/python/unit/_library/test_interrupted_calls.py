@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C at random moments in every call of a service, a job and an iterator: it leaks and changes nothing.
 
-tests/python/unit/test_interrupts.py has those that hand out batches, and those that make services and jobs.
+tests/python/unit/_iterators/test_interrupts.py has those that hand out batches, and those that make services and jobs.
 """
 
 import threading
