@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import pathlib
 from typing import Any
@@ -28,14 +29,19 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
     return number
 
 
+def _is_number(value: Any) -> bool:
+    """NumPy's numbers too, as a configuration or a schedule has them."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def share(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if not _is_number(value) or not 0 <= value <= 1:
         raise InvalidArgument(f"{name} = {value!r}; expected a share from 0.0 to 1.0")
     return float(value)
 
 
 def seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+    if not _is_number(value) or not value > 0:
         raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
     return min(float(value), 1e9)
 
@@ -44,6 +50,12 @@ def file_text(what: str, path: str | os.PathLike[str] | None) -> str | None:
     if path is None:
         return None
     try:
+        path = os.fspath(path)
+        if not isinstance(path, str):
+            raise TypeError
+    except TypeError:
+        raise InvalidArgument(f"{what} = {path!r:.80}; expected the path of a file") from None
+    try:
         return pathlib.Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"{what} = {os.fspath(path)!r}: {error}") from None
+        raise InvalidArgument(f"{what} = {path!r}: {error}") from None

@@ -75,8 +75,8 @@ def connect(
         leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
     """
-    if address is not None and not address.strip():
-        raise InvalidArgument(f"address is {address!r}; expected HOST:PORT, or None for the environment's")
+    if address is not None and not (isinstance(address, str) and address.strip()):
+        raise InvalidArgument(f"address is {address!r:.80}; expected HOST:PORT, or None for the environment's")
     named = address
     environ = os.environ if named else context.environment()
     address = named or credentials.variable("LEAT_COORDINATOR", environ)

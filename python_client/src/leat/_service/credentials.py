@@ -27,6 +27,8 @@ def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     if token is not None:
+        if not isinstance(token, str):
+            raise InvalidArgument(f"access_token is {type(token).__name__}; expected a text")
         return _checked("access_token", token) if token.strip() else token
     name = "access_token_file"
     if path is None:

@@ -35,7 +35,7 @@ def _get(message: dict[str, Any], name: str, default: Any) -> Any:
 
 
 def _epoch_and_step(start: Any) -> tuple[int, int]:
-    if not isinstance(start, tuple) or len(start) != 2:
+    if not isinstance(start, (tuple, list)) or len(start) != 2:  # a list: JSON has no tuples
         raise InvalidArgument(f"start = {start!r:.40}; expected (epoch, step)")
     return whole("start[0]", start[0], 0, 2**53), whole("start[1]", start[1], 0, 2**53)
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of other types than the usual ones: NumPy's numbers are numbers, and what is wrong is named."""
+
+import json
+
+import numpy as np
+import pytest
+
+import leat
+from leat import _options
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.int64(2), np.uint8(2), np.float32(2), np.float64(2)])
+def test_a_number_of_numpy_is_a_number(value):
+    assert _options.seconds("timeout", value) == 2.0
+    assert _options.share("max_bad", value / 4) == 0.5
+    assert json.dumps([_options.seconds("timeout", value), _options.share("max_bad", value / 4)]) == "[2.0, 0.5]"
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(True), "2", None, [2], 0, -1, float("nan"), np.float32("nan"), 2j])
+def test_what_is_no_time_is_named(value):
+    with pytest.raises(leat.InvalidArgument, match="timeout = .*; expected seconds, more than 0"):
+        _options.seconds("timeout", value)
+
+
+def test_a_place_may_have_been_in_json(job):
+    place = json.loads(json.dumps(job.position(next_token(job))))
+    assert place == [0, 1]
+    with job.batches(start=place) as batches:
+        next(batches)
+        assert (batches.epoch, batches.step) == (0, 1)
+    for wrong in ([0], [0, 1, 2], "01", 7, {0: 1}):
+        with pytest.raises(leat.InvalidArgument, match="start = .*; expected \\(epoch, step\\)"):
+            job.batches(start=wrong)
+
+
+def next_token(job):
+    with job.batches() as batches:
+        next(batches)
+        return batches.token()
+
+
+@pytest.mark.parametrize("address", [7411, b"host:7411", ("host", 7411), " "])
+def test_an_address_is_a_text(address):
+    with pytest.raises(leat.InvalidArgument, match="address is .*; expected HOST:PORT"):
+        leat.connect(address)
+
+
+@pytest.mark.parametrize("path", [5, b"/etc/token", ["/etc/token"]])
+@pytest.mark.parametrize("name", ["access_token_file", "ca", "cert", "key"])
+def test_a_file_is_named_by_a_path(name, path):
+    with pytest.raises(leat.InvalidArgument, match=f"{name} = .*; expected the path of a file"):
+        leat.connect("host:7411", **{name: path})
+
+
+def test_an_access_token_is_a_text_and_no_error_shows_it():
+    with pytest.raises(leat.InvalidArgument, match="access_token is bytes; expected a text") as caught:
+        leat.connect("host:7411", access_token=b"secret")
+    assert "secret" not in str(caught.value)
