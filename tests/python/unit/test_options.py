@@ -57,3 +57,24 @@ def test_an_access_token_is_a_text_and_no_error_shows_it():
     with pytest.raises(leat.InvalidArgument, match="access_token is bytes; expected a text") as caught:
         leat.connect("host:7411", access_token=b"secret")
     assert "secret" not in str(caught.value)
+
+
+def test_what_a_service_is_asked_for_is_a_word_that_it_knows(service):
+    for what in ("job", 5, None):
+        with pytest.raises(leat.InvalidArgument, match="what = .*; expected one of 'status', .* 'private'"):
+            service.get(what)
+    for what, name in (("jobs", "job"), ("shards", None)):
+        with pytest.raises(leat.InvalidArgument, match="name = .*; expected the dataset's of 'shards'"):
+            service.get(what, name)
+
+
+@pytest.mark.parametrize("name", [5, b"job", None, ["job"]])
+def test_a_jobs_name_is_a_text(service, graph, name):
+    for ask in (
+        lambda: service.delete_job(name),
+        lambda: service.job(name),
+        lambda: service.job(name, graph.images, batch=10),
+        lambda: service.get("shards", name) if name is not None else service.job(name),
+    ):
+        with pytest.raises(leat.InvalidArgument, match="name = .*; expected a text"):
+            ask()

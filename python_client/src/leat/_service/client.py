@@ -21,6 +21,7 @@ _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "se
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
 _DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
+_LISTS = ("status", "workers", "jobs", "datasets", "shards", "consumers", "private")
 _MAX_SEED = 2**64 - 1
 
 def connect(
@@ -105,6 +106,12 @@ def connect(
         options["cert_pem"] = credentials.pem("cert", cert, environ)
         options["key_pem"] = credentials.pem("key", key, environ)
     return Service({name: value for name, value in options.items() if value is not None})
+
+
+def _name(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    raise InvalidArgument(f"name = {name!r:.80}; expected a text")
 
 
 def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
@@ -233,10 +240,8 @@ class Service:
             leat.FailedPrecondition: workers are ready, but none has the decoder.
             leat.DeadlineExceeded: the job was not ready within the time-out.
         """
-        if not isinstance(name, str):
-            raise InvalidArgument(f"name = {name!r}; expected a text")
         if pipeline is None and batch is None:
-            return self._existing(name)
+            return self._existing(_name(name))
         if not isinstance(pipeline, Pipeline):
             raise InvalidArgument(
                 f"pipeline = {pipeline!r:.80}; expected a function with @leat.pipeline"
@@ -245,7 +250,7 @@ class Service:
         if shuffle is True or shuffle is False:
             shuffle = "global" if shuffle else "sequential"
         spec: dict[str, Any] = {
-            "name": name,
+            "name": _name(name),
             "pipeline": pipeline._graph,
             "seed": str(whole("seed", seed, 0, _MAX_SEED)),
             "batch": whole("batch", batch, 1, 2**20),
@@ -310,11 +315,14 @@ class Service:
         "private": for a private service, the process that runs it, whether this connection started it, how many
         processes shared it then, and its options; None for any other service.
         """
-        request = native.lib.leat_service_get
+        ask = native.lib.leat_service_get
         out = native.Cell("leat_string_free")
-        self._handle.make(request, native.text(what), native.text(name), out=out)
+        what = chosen("what", what, {each: each for each in _LISTS})
+        if (name is not None) != (what == "shards"):
+            raise InvalidArgument(f"get({what!r}), name = {name!r:.80}; expected the dataset's of 'shards', else None")
+        self._handle.make(ask, what.encode(), native.text(None if name is None else _name(name)), out=out)
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:
         """Deletes a job. Raises leat.NotFound."""
-        self._handle.do(native.lib.leat_service_do, b"delete-job", native.text(name))
+        self._handle.do(native.lib.leat_service_do, b"delete-job", native.text(_name(name)))
