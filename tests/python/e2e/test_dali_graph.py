@@ -134,7 +134,7 @@ def test_a_negative_size_mirrors():
         (lambda: fn.readers.file(files=["a"], file_list="b"), "not both"),
         (lambda: fn.readers.file(file_root="/x", shuffle_after_epoch=True, stick_to_shard=True), "excludes stick"),
         (lambda: fn.readers.caffe2(path="/x", label_type=1), "label_type = 1"),
-        (lambda: fn.readers.mxnet(path="x", index_path="y"), "RecordIO"),
+        (lambda: fn.readers.mxnet(path="x"), "RecordIO"),
         (lambda: fn.permute_batch(fn.random.uniform(), indices=[0]), "permute_batch"),
         (lambda: fn.normalize(photos(), batch=True), "whole batch"),
         (lambda: fn.crop_mirror_normalize(photos(), crop_h=3), "crop_w and crop_h"),

@@ -401,7 +401,7 @@ def coco(
 
 
 @operator("readers.mxnet", hints=_HINTS, random=True, more=_SHUFFLES)
-def mxnet(*, path: Any, index_path: Any, name: str | None = None, **shards: Any) -> DataNode:
+def mxnet(*, path: Any = None, index_path: Any = None, name: str | None = None, **shards: Any) -> DataNode:
     """Refused: Leat reads no RecordIO."""
     raise _refused.unimplemented("fn.readers.mxnet")
 
