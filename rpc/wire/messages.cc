@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "core/utf8.h"
 #include "google/protobuf/util/json_util.h"
+#include "rpc/wire/json_trouble.h"
 
 namespace leat::rpc {
 namespace {
@@ -400,12 +401,11 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
 absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json) {
   v1::JobSpec proto;
   const auto parsed = google::protobuf::util::JsonStringToMessage(
-      {json.data(), json.size()}, &proto,
-      google::protobuf::util::JsonParseOptions());
+      {json.data(), json.size()}, &proto);
   if (!parsed.ok())
-    return InvalidArgument(
-        "job spec: {}",
-        std::string_view(parsed.message().data(), parsed.message().size()));
+    return InvalidArgument("job spec: {}",
+                           JsonTrouble(json, std::string(parsed.message()),
+                                       *proto.GetDescriptor()));
   ASSIGN_OR_RETURN(Graph pipeline, FromCaller(proto.pipeline()));
   ASSIGN_OR_RETURN(JobSpec spec, SpecFrom(proto));
   spec.pipeline = std::move(pipeline);
