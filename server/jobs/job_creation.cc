@@ -14,16 +14,19 @@
 namespace leat::server {
 namespace {
 
-JobCreation::Answer Attach(const JobRecord& existing,
-                           const PreparedJob& wanted) {
+// A caller that is bounded is a trainer, who may not delete jobs.
+JobCreation::Answer Attach(const JobRecord& existing, const PreparedJob& wanted,
+                           const JobCreator& by) {
   ASSIGN_OR_RETURN(const PreparedJob job,
                    Complete(wanted, existing.info->dataset));
   const std::string difference = Difference(existing.info->spec, job.spec);
   if (!difference.empty())
     return AlreadyExists(
-        "job {} exists with another spec: {}; use another name, replace=True, "
-        "or delete it",
-        job.spec.name, difference);
+        "job {} exists with another spec: {}; use another name, {}",
+        job.spec.name, difference,
+        by.bounded ? "or have it deleted by an operator: a caller of role "
+                     "trainer may not replace jobs"
+                   : "replace=True, or delete it");
   return CreatedJob{existing.info, /*attached=*/true};
 }
 
@@ -95,7 +98,7 @@ JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
 std::optional<JobCreation::Answer> JobCreation::Begin(
     const State& state, const Membership& membership) {
   if (const JobRecord* existing = state.FindJob(job_->spec.name)) {
-    Answer answer = Attach(*existing, *job_);
+    Answer answer = Attach(*existing, *job_, by_);
     if (!answer.ok()) return answer;
     const DatasetRecord& dataset =
         *state.FindDataset(existing->info->dataset.id);
@@ -141,7 +144,7 @@ JobCreation::Answer JobCreation::AttachedTo(const State& state,
   const JobRecord* existing = state.FindJob(job_->spec.name);
   if (existing == nullptr)
     return Aborted("job {} was deleted meanwhile; try again", job_->spec.name);
-  ASSIGN_OR_RETURN(CreatedJob attached, Attach(*existing, *job_));
+  ASSIGN_OR_RETURN(CreatedJob attached, Attach(*existing, *job_, by_));
   attached.dataset_changed = std::move(changed);
   return attached;
 }
@@ -150,7 +153,7 @@ JobCreation::Decision JobCreation::Decide(const State& state,
                                           const Membership& membership,
                                           const JobLimits& limits) const {
   if (const JobRecord* existing = state.FindJob(job_->spec.name))
-    return {std::nullopt, Attach(*existing, *job_)};
+    return {std::nullopt, Attach(*existing, *job_, by_)};
   absl::StatusOr<Event> event = Make(state, membership, limits);
   if (!event.ok()) return {std::nullopt, event.status()};
   return {*std::move(event), std::nullopt};

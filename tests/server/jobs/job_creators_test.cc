@@ -11,6 +11,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class JobCreatorsTest : public ::testing::Test {
  protected:
@@ -21,10 +22,12 @@ class JobCreatorsTest : public ::testing::Test {
     config.jobs.of_one = 2;
     return config;
   }
-  absl::Status Create(const std::string& name, const JobCreator& by) {
+  absl::Status Create(const std::string& name, const JobCreator& by,
+                      uint32_t batch = 16) {
     absl::Status result = Internal("not answered");
     world_->CreateJob(
-        SpecOf(name, "/d"), world_.now().mono + seconds(60), world_.now(),
+        SpecOf(name, "/d", batch), world_.now().mono + seconds(60),
+        world_.now(),
         [&](absl::StatusOr<CreatedJob> created) { result = created.status(); },
         by);
     world_.Write();
@@ -64,6 +67,16 @@ TEST_F(JobCreatorsTest, ATrainerLeavesRoomForOthers) {
   // Deleting a job makes room for another.
   ASSERT_TRUE(world_.DeleteJob("a").ok());
   EXPECT_TRUE(Create("f", vision_).ok());
+}
+
+TEST_F(JobCreatorsTest, AreOfferedOfAJobThatDiffersWhatTheyMayDo) {
+  ASSERT_TRUE(Create("a", vision_).ok());
+  const std::string trainer(Message(Create("a", vision_, 32)));
+  EXPECT_THAT(trainer, AllOf(HasSubstr("exists with another spec: batch"),
+                             HasSubstr("deleted by an operator")));
+  EXPECT_THAT(trainer, Not(HasSubstr("replace=True")));
+  EXPECT_THAT(std::string(Message(Create("a", operator_, 32))),
+              HasSubstr("replace=True, or delete it"));
 }
 
 TEST_F(JobCreatorsTest, AreRememberedThroughARestart) {

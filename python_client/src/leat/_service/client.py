@@ -282,7 +282,7 @@ class Service:
                     warnings.warn(
                         f"job {one_line(name)} keeps the listing of its dataset, which has changed since "
                         f"({one_line(job.dataset_changed)});"
-                        " service.job(…, replace=True) makes the job anew from what is there now",
+                        " service.job(…, replace=True) makes the job anew from what is there now (role operator)",
                         DatasetChanged,
                         stacklevel=2,
                     )
