@@ -112,10 +112,12 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
     entry(dataset.info->name, id)->ready = &dataset;
   // A look at an existing listing is not something that people wait for.
   for (const auto& [id, request] : parts.datasets.indexing().requests())
-    if (!request.look) entry(id.substr(0, 12), id)->request = &request;
+    if (!request.look)
+      entry(ProposedName(request.reader_text, id), id)->request = &request;
   for (const Indexing::Failure& failure : parts.datasets.indexing().failures())
-    entry(failure.dataset_id.substr(0, 12), failure.dataset_id)->failure =
-        &failure;
+    entry(ProposedName(failure.reader_text, failure.dataset_id),
+          failure.dataset_id)
+        ->failure = &failure;
 
   std::vector<DatasetView> views;
   for (auto it = found.upper_bound(page.after);
@@ -129,9 +131,9 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
     }
     auto info = std::make_shared<DatasetInfo>();
     info->id = at.id;
-    info->name = at.id.substr(0, 12);
     info->reader = at.request != nullptr ? at.request->reader_text
                                          : at.failure->reader_text;
+    info->name = ProposedName(info->reader, at.id);
     view.info = std::move(info);
     view.state = at.request != nullptr ? "indexing" : "failed";
     if (at.request == nullptr) {

@@ -191,10 +191,23 @@ void Indexing::Fail(const std::string& dataset_id, std::string_view message,
   requests_.erase(it);
 }
 
+std::string ProposedName(std::string_view reader_text, std::string_view id) {
+  std::string text = Redacted(reader_text);
+  const size_t begin = text.find('"');
+  const size_t end = begin == text.npos ? text.npos : text.find('"', begin + 1);
+  std::string path =
+      end == text.npos ? "" : text.substr(begin + 1, end - begin - 1);
+  while (path.ends_with('/')) path.pop_back();
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.empty() ? std::string(id.substr(0, 12)) : name;
+}
+
 bool Indexing::Forget(std::string_view key) {
   constexpr size_t kMinPrefix = 4;
   return std::erase_if(failures_, [&](const Failure& failure) {
            return failure.dataset_id == key ||
+                  ProposedName(failure.reader_text, failure.dataset_id) ==
+                      key ||
                   (key.size() >= kMinPrefix &&
                    failure.dataset_id.compare(0, key.size(), key) == 0);
          }) > 0;

@@ -36,6 +36,10 @@ struct IndexingConfig {
   size_t max_failures = 100;  // remembered, for people
 };
 
+// The name for people of a dataset that is not listed: the last part of its
+// path, as of one that is. A reader without a path has the beginning of its id.
+std::string ProposedName(std::string_view reader_text, std::string_view id);
+
 class Indexing {
  public:
   struct Request {

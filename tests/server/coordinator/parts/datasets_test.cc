@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/jobs/indexing.h"
 #include "tests/server/coordinator/world.h"
 
 namespace leat::server {
@@ -121,10 +122,35 @@ TEST(Datasets, AListingThatFailsAnswersAllWhoWait) {
   EXPECT_THAT(Text(two), testing::HasSubstr("/d: no such directory"));
   ASSERT_EQ(world->Datasets().size(), 1u);
   EXPECT_EQ(world->Datasets()[0].state, "failed");
+  EXPECT_EQ(world->Datasets()[0].info->name, "d") << "as one that is listed";
   // It can be retried.
   World::Box again = world.Create(SpecOf("one", "/d"));
   EXPECT_TRUE(world.Asked(a).has_value());
   EXPECT_EQ(world->Datasets()[0].state, "indexing");
+}
+
+TEST(Datasets, ThatFailedIsForgottenByTheNameThatIsShown) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Create(SpecOf("one", "s3://key:secret@bucket/photos/"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("no such bucket"), world.now())
+                  .ok());
+  EXPECT_EQ(world->Datasets()[0].info->name, "photos");
+  EXPECT_TRUE(world.DeleteDataset("photos").ok());
+  EXPECT_TRUE(world->Datasets().empty());
+}
+
+TEST(Datasets, ANameIsTheLastPartOfTheReadersPath) {
+  EXPECT_EQ(ProposedName("readers.tfrecord(path=\"/d/x/*.tfrecord\")", "id"),
+            "*.tfrecord");
+  EXPECT_EQ(ProposedName("readers.image_folder(path=\"/\")", "0123456789abcd"),
+            "0123456789ab");
+  EXPECT_EQ(ProposedName("readers.external(sha256:12)", "0123456789abcd"),
+            "0123456789ab");
+  EXPECT_EQ(ProposedName("a \"b", "0123"), "0123");
 }
 
 TEST(Datasets, WithoutWorkersACallerIsToldSoAtItsDeadline) {
