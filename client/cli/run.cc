@@ -89,7 +89,7 @@ int RunParsed(std::vector<std::string> args, const Environment& environment,
     session.Say(Message(parsed.status()));
     const std::string chosen = line.Chosen();
     session.Say(
-        chosen.empty()
+        chosen.empty() || chosen == "help"
             ? "\"leat --help\" lists the commands"
             : fmt::format("\"leat {} --help\" says what it takes", chosen));
     return kWrongUse;

@@ -180,13 +180,36 @@ std::string Age(absl::Duration age) {
   return fmt::format("{}d{}h", hours / 24, hours % 24);
 }
 
-std::string TimeText(std::string_view rfc3339) {
+std::string JoinFew(const std::vector<std::string>& names, size_t most) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) {
+    out += (i == 0 ? "" : ",") + names[i];
+  }
+  if (names.size() > most) out += fmt::format(",+{}", names.size() - most);
+  return out;
+}
+
+namespace {
+
+// Keeps so many digits of the fraction; without any it has no point either.
+std::string CutFraction(std::string_view rfc3339, size_t digits) {
   std::string text(rfc3339);
   const size_t point = text.find('.');
   if (point != std::string_view("2026-11-21T02:00:00").size()) return text;
   size_t end = point + 1;
   while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-  return text.erase(point, end - point);
+  const size_t from = digits == 0 ? point : std::min(end, point + 1 + digits);
+  return text.erase(from, end - from);
+}
+
+}  // namespace
+
+std::string TimeText(std::string_view rfc3339) {
+  return CutFraction(rfc3339, 0);
+}
+
+std::string MillisecondsText(std::string_view rfc3339) {
+  return CutFraction(rfc3339, 3);
 }
 
 std::string AgeSince(std::string_view rfc3339, absl::Time now) {

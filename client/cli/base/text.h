@@ -41,8 +41,12 @@ std::string OfSteps(uint64_t step, std::string_view separator, uint64_t steps);
 std::string Size(uint64_t bytes);
 // "45s", "12m", "3h12m", "5d4h"; negative durations are "0s".
 std::string Age(absl::Duration age);
+// Joins the first `most` names, and counts the others: "a,b,+2".
+std::string JoinFew(const std::vector<std::string>& names, size_t most);
 // Returns an RFC 3339 time without fractions of a second; other text unchanged.
 std::string TimeText(std::string_view rfc3339);
+// The same with at most 3 digits of a fraction: "2026-11-21T02:00:00.123Z".
+std::string MillisecondsText(std::string_view rfc3339);
 // Returns the age of an RFC 3339 time; "-" if it is not one.
 std::string AgeSince(std::string_view rfc3339, absl::Time now);
 // Turns "WORKER_STATE_READY" with prefix "WORKER_STATE_" into "ready".

@@ -311,10 +311,30 @@ absl::StatusOr<int> RunRefresh(Session& session) {
 
 namespace {
 
+// Says beforehand that no worker will be left.
+absl::Status WarnOfLastWorkers(Session& session, Admin& admin,
+                               const std::vector<std::string>& names) {
+  ASSIGN_OR_RETURN(const Json answer, List(admin, *FindKind("workers")));
+  size_t goes = 0;
+  for (const Json& worker : Items(answer, "workers")) {
+    if (Text(worker, "state") != "WORKER_STATE_READY") continue;
+    if (std::find(names.begin(), names.end(), Text(worker, "name")) ==
+        names.end())
+      return absl::OkStatus();
+    ++goes;
+  }
+  if (goes > 0)
+    session.Say(
+        "no other worker is ready: jobs get no batches until one comes, or "
+        "\"leat undrain\" gives shards back");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> SetDrained(Session& session, bool drained) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
+  if (drained) RETURN_IF_ERROR(WarnOfLastWorkers(session, admin, names));
   return session.ForEach(names, [&](const std::string& name) -> absl::Status {
     RETURN_IF_ERROR(WithNearNames(
         drained ? admin.DrainWorker(name) : admin.UndrainWorker(name), admin,

@@ -69,7 +69,7 @@ View EventsView(const Json& events, Format format) {
            ToneOf(event), 0, /*hang=*/2});
     else
       section.table.rows.push_back({Text(event, "sequence"),
-                                    Text(event, "at"),
+                                    MillisecondsText(Text(event, "at")),
                                     {Text(event, "severity"), ToneOf(event)},
                                     Text(event, "type"),
                                     Joined(subjects),

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
 constexpr size_t kHeadBytes = 64;  // enough to recognise a file
 constexpr uint64_t kLookedRecords = 20;
+constexpr size_t kMaxJsonBytes = 1 << 20;
+constexpr size_t kShownKeys = 6;
 
 absl::StatusOr<std::string> ReadWholeImage(const std::string& path) {
   ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxFileBytes));
@@ -210,6 +212,23 @@ bool IsOtherImage(std::string_view head) {
   return false;
 }
 
+// Describes a JSON file that no reader knows, since trainers keep positions in
+// such files; nullopt: it is not one.
+std::optional<std::string> JsonText(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path, kMaxJsonBytes);
+  if (!text.ok() || text->size() > kMaxJsonBytes) return std::nullopt;
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  return fmt::format(
+      "{}: a JSON file with the keys {}, and neither a dataset nor a token. "
+      "leat inspect wants the bytes that token() returned as a file of their "
+      "own; an epoch and a step are what start=(epoch, step) of job.batches "
+      "takes, and leat describe job NAME shows where a job is",
+      path, JoinFew(keys, kShownKeys));
+}
+
 // Returns whether a reader may know this, although it is not a path here.
 bool IsUri(std::string_view path) {
   return path.find("://") != std::string_view::npos;
@@ -260,6 +279,9 @@ absl::StatusOr<Inspection> Inspect(const Session& session) {
       report.ok() && local.found && Text(*report, "format") == "image_folder";
   if (is_images || (!report.ok() && local.found && HasImages(*local.found)))
     return *std::move(local.found);
+  if (!report.ok() && !told)
+    if (const std::optional<std::string> what = JsonText(options.path))
+      return InvalidArgument("{}", *what);
   RETURN_IF_ERROR(report.status());
   Inspection out;
   out.healthy = Whole(*report, "bad_records") == 0;

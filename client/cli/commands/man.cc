@@ -200,8 +200,11 @@ absl::StatusOr<int> RunMan(Session& session) {
   namespace fs = std::filesystem;
   const fs::path folder = session.options().path;
   std::error_code error;
-  if (!fs::is_directory(folder, error))
-    return NotFound("{}: no such folder", folder.string());
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder))
+    return FailedPrecondition(
+        "{}: {}; want a folder, or a path where one can be made",
+        folder.string(), error ? error.message() : "it is a file");
   const auto pages =
       ManPages(session.line().Tree(), session.environment().version);
   for (const auto& [name, text] : pages) {

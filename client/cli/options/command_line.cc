@@ -177,10 +177,10 @@ void CommandLine::State::AddLocal() {
   values[sheet->add_option("JOB", options.name, "the job")->required()] =
       Names("jobs");
   sheet->add_option("--step", options.step, "step, from 0")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->check(NotNegative())
       ->type_name("S");
   sheet->add_option("--epoch", options.epoch, "epoch, from 0")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->check(NotNegative())
       ->type_name("E");
   sheet->add_option("--rows", options.rows, "rows drawn, 1 to 256")
       ->check(CLI::Range(1, 256).description(""))
@@ -228,8 +228,7 @@ void CommandLine::State::AddWhy() {
   values[why->add_option("JOB", options.name, "the job, running or finished")
              ->required()] = Names("jobs");
   const auto number = [](CLI::Option* option, const char* type) {
-    return option->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
-        ->type_name(type);
+    return option->check(NotNegative())->type_name(type);
   };
   number(why->add_option("--step", options.step, "step, from 0"), "S")
       ->required();
@@ -358,6 +357,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddContext();
   state_->AddConvert();
   state_->AddLocal();
+  state_->AddHelp();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
     sub->fallthrough();
     sub->footer("Options of every command, and exit codes: leat --help");
@@ -405,12 +405,7 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   const std::string& word = rest.front();
   if (!chosen.empty())
     return InvalidArgument("{}unexpected \"{}\"", where, word);
-  std::vector<std::string> names;
-  for (const CLI::App* sub :
-       app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(sub->get_name());
-  return InvalidArgument("unknown command \"{}\"{}", word,
-                         DidYouMean(word, names));
+  return UnknownCommand(app, word);
 }
 
 // Splits "describe job/resnet50" into "describe job resnet50", as "wait" and
@@ -448,6 +443,10 @@ absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
   if (chosen.empty()) return InvalidArgument("a command is wanted");
   RETURN_IF_ERROR(state_->CheckWords(*chosen.front()));
   const std::string command = chosen.front()->get_name();
+  if (command == "help") {
+    ASSIGN_OR_RETURN(std::string help, state_->HelpAsked());
+    return Parsed{"", std::move(help)};
+  }
   RETURN_IF_ERROR(SplitKind(command, &state_->options));
   return Parsed{command, ""};
 }

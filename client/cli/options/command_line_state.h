@@ -14,6 +14,7 @@
 #include "client/cli/base/printer.h"
 #include "client/cli/base/text.h"
 #include "client/cli/options/command_line.h"
+#include "core/status.h"
 #include "fmt/ranges.h"
 
 namespace leat::cli {
@@ -28,6 +29,27 @@ inline Values Names(std::string kind) {
   return {Values::Of::kNames, {}, std::move(kind)};
 }
 inline Values NamesOfKind() { return {Values::Of::kNamesOfKind, {}, ""}; }
+
+// CLI11's own names the largest double, digit by digit.
+inline CLI::Validator NotNegative() {
+  return {[](std::string& word) {
+            return word.starts_with('-')
+                       ? fmt::format("\"{}\": want 0 or more", Printable(word))
+                       : std::string();
+          },
+          ""};
+}
+
+// No command of the program has this name.
+inline absl::Status UnknownCommand(const CLI::App& app,
+                                   const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return InvalidArgument("unknown command \"{}\"{}", word,
+                         DidYouMean(word, names));
+}
 
 struct CommandLine::State {
   CLI::App app{"Looks at a Leat service and runs it.", "leat"};
@@ -93,6 +115,9 @@ struct CommandLine::State {
   void AddReader(CLI::App* command);
   void AddState();
   void AddTrace();
+  void AddHelp();
+  // What "help" is to print. kInvalidArgument: there is no such command.
+  absl::StatusOr<std::string> HelpAsked() const;
   CommandNode Node(const CLI::App* command) const;
   // kInvalidArgument: a word, other than a file's name, that is not UTF-8 or is
   // longer than kMaxWordBytes.

@@ -155,4 +155,27 @@ void CommandLine::State::AddContext() {
   AddOutput(context, false);
 }
 
+void CommandLine::State::AddHelp() {
+  CLI::App* help = Command("help", "What a command is for and what it takes",
+                           "  leat help\n  leat help get\n");
+  std::vector<std::string> names;
+  for (const CLI::App* sub :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  values[help->add_option("COMMAND", options.name,
+                          "the command; default: lists all of them")] =
+      Words(std::move(names));
+}
+
+absl::StatusOr<std::string> CommandLine::State::HelpAsked() const {
+  if (options.name.empty())
+    return app.get_formatter()->make_help(&app, app.get_name(),
+                                          CLI::AppFormatMode::Normal);
+  const auto found = app.get_subcommands([this](const CLI::App* command) {
+    return command->get_name() == options.name;
+  });
+  if (found.empty()) return UnknownCommand(app, options.name);
+  return found.front()->help(app.get_name());
+}
+
 }  // namespace leat::cli

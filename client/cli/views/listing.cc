@@ -25,15 +25,6 @@ constexpr double kStalled = 0.05;
 // All owners of a shard are shown (≤ 4); a dataset may have more jobs.
 constexpr size_t kMaxJoined = 4;
 
-std::string JoinFew(const std::vector<std::string>& names, size_t most) {
-  std::string out;
-  for (size_t i = 0; i < std::min(names.size(), most); ++i) {
-    out += (i == 0 ? "" : ",") + names[i];
-  }
-  if (names.size() > most) out += fmt::format(",+{}", names.size() - most);
-  return out;
-}
-
 // Returns how many files there are of each kind.
 std::string PassedOver(const Json& list) {
   std::vector<std::string> kinds;

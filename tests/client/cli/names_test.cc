@@ -108,12 +108,24 @@ TEST(Names, DeleteGoesOnAfterANameThatFails) {
 // An error that all names would have ends the command at the first.
 TEST(Names, ALostCoordinatorIsAskedOnce) {
   Shell shell;
-  shell.service.failing = {absl::OkStatus(), Unavailable("connection refused")};
+  shell.service.failing = {absl::OkStatus(), absl::OkStatus(),
+                           Unavailable("connection refused")};
   EXPECT_EQ(shell.Run({"drain", "n1", "n2", "n3", "n4"}), kCannotConnect);
-  EXPECT_THAT(shell.service.calls, ElementsAre("drain n1", "drain n2"));
+  EXPECT_THAT(shell.service.calls,
+              ElementsAre("workers", "drain n1", "drain n2"));
   EXPECT_THAT(shell.err, AllOf(HasSubstr("worker \"n1\" drains"),
                                HasSubstr("drain: n2: connection refused; not "
                                          "tried: n3, n4")));
+}
+
+// Of the fake's workers only node1 is ready.
+TEST(Names, ThatNoWorkerWillBeLeftIsSaidBeforeTheLastOneDrains) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"drain", "node2"}), kGood);
+  EXPECT_THAT(shell.err, Not(HasSubstr("no other worker")));
+  shell.service.failing = {absl::OkStatus(), Unavailable("gone")};
+  EXPECT_EQ(shell.Run({"drain", "node2", "node1"}), kCannotConnect);
+  EXPECT_THAT(shell.err, HasSubstr("no other worker is ready: jobs get no"));
 }
 
 TEST(Names, OtherCommandsTakeSeveralToo) {

@@ -117,7 +117,7 @@ TEST(ExitCodes, WhatIsNotThereIsThreeWithNearNames) {
   EXPECT_EQ(shell.Run({"describe", "worker", "ndoe1"}), kNotFound);
   EXPECT_THAT(shell.err, HasSubstr("node1"));
   EXPECT_EQ(shell.Run({"get", "shards", "nothing"}), kNotFound);
-  shell.service.failing = {NotFound("no such worker")};
+  shell.service.failing = {absl::OkStatus(), NotFound("no such worker")};
   EXPECT_EQ(shell.Run({"drain", "node3"}), kNotFound);
   EXPECT_THAT(shell.err, HasSubstr("did you mean node1, node2"));
   EXPECT_EQ(shell.Run({"sheet", "resnet51"}), kNotFound);
@@ -240,7 +240,7 @@ TEST(Actions, DoWhatTheySayAndLeaveStdoutEmpty) {
   EXPECT_EQ(shell.Run({"log-level", "debug", "--worker", "node1"}), kGood);
   EXPECT_EQ(shell.Run({"delete", "job", "resnet50", "--yes"}), kGood);
   EXPECT_THAT(shell.service.calls,
-              ElementsAre("drain node1", "undrain node1",
+              ElementsAre("workers", "drain node1", "undrain node1",
                           "log-level debug node1", "delete-job resnet50"));
   EXPECT_THAT(shell.out, IsEmpty());
   EXPECT_THAT(shell.err, HasSubstr("deleted"));

@@ -267,6 +267,19 @@ TEST_F(InspectingDatasets, ErrorsAreTheWorkers) {
   EXPECT_THAT(shell_.err, HasSubstr("leat: inspect: a: cut off\n"));
 }
 
+TEST_F(InspectingDatasets, AJsonFileThatNoReaderKnowsIsSaidToBeOne) {
+  ended_ = Ended{1, R"({"error": {"code": 3, "message": "no reader"}})", ""};
+  const std::string position =
+      Write("checkpoint.json", R"({"epoch": 2, "step": 7})");
+  EXPECT_EQ(shell_.Run({"inspect", position}), kWrongUse);
+  EXPECT_THAT(shell_.err,
+              HasSubstr("checkpoint.json: a JSON file with the keys "
+                        "epoch,step, and neither a dataset nor a token"));
+  EXPECT_THAT(shell_.err, HasSubstr("start=(epoch, step)"));
+  EXPECT_EQ(shell_.Run({"inspect", position, "--format", "coco"}), kWrongUse);
+  EXPECT_THAT(shell_.err, HasSubstr("no reader"));
+}
+
 TEST_F(InspectingDatasets, AFolderOfImagesIsCountedHere) {
   Write("photos/cat/1.jpg", "x");
   ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);

@@ -33,6 +33,16 @@ TEST(Report, HoldsEveryPartInOneFile) {
   EXPECT_TRUE(shell.out.ends_with("</html>\n"));
 }
 
+TEST(Report, ShowsTimesOfEventsToMilliseconds) {
+  Shell shell;
+  std::string events = EventsJson(1, 1);
+  events.replace(events.find(".250Z"), 5, ".250123456Z");
+  shell.service.watched = {{{events}, {}}};
+  ASSERT_EQ(shell.Run({"report", "-o", "-"}), 0) << shell.err;
+  EXPECT_THAT(shell.out, HasSubstr("01:59:01.250Z"));
+  EXPECT_THAT(shell.out, Not(HasSubstr(".250123")));
+}
+
 TEST(Report, IsWrittenWhereItIsWanted) {
   const std::string path =
       std::filesystem::path(testing::TempDir()) / "leat-report.html";
