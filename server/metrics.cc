@@ -151,6 +151,7 @@ constexpr FieldMetric kJobFields[] = {
     NoMetric("decoders", "a digest and a text"),
     NoMetric("limited_by", "a text: leat bottleneck"),
     NoMetric("limited_by_seen", "its age: leat bottleneck"),
+    NoMetric("position_at", "its age: leat describe job"),
     {"shared_fraction", "leat_job_shared_ratio", MetricKind::kGauge,
      "Share of the job's rows, 0 to 1, that workers had computed for another "
      "consumer."},

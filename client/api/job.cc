@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <random>
 #include <utility>
 
+#include "client/api/batches_options.h"
 #include "client/api/batches_state.h"
 #include "client/api/collect_spans.h"
 #include "client/api/deadline.h"
@@ -114,32 +114,6 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
 
 namespace {
 
-absl::Status CheckOptions(const BatchesOptions& options) {
-  if (options.window < 1 || options.window > 64)
-    return InvalidArgument("window {}: want 1 to 64 steps", options.window);
-  if (options.row_timeout <= absl::ZeroDuration())
-    return InvalidArgument("row_timeout {}: want more than 0",
-                           absl::FormatDuration(options.row_timeout));
-  if (options.device < -1)
-    return InvalidArgument("device {}: want -1 (host memory) or a CUDA device",
-                           options.device);
-  return absl::OkStatus();
-}
-
-// Returns the transport that the environment selects.
-absl::StatusOr<Transport> TransportFromEnvironment(
-    const BatchesOptions& options) {
-  const char* const name = std::getenv("LEAT_TRANSPORT");
-  if (name == nullptr || *name == '\0') return Transport::kAuto;
-  absl::StatusOr<Transport> transport = TransportOf(name);
-  if (!transport.ok()) return Annotate(transport.status(), "LEAT_TRANSPORT");
-  if (*transport == Transport::kDevice && options.device < 0)
-    return FailedPrecondition(
-        "LEAT_TRANSPORT=cuda: these batches are in host memory (device={})",
-        options.device);
-  return transport;
-}
-
 // Makes the pool; on a device allocates the whole window at once, so that a
 // lack of memory shows here.
 absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
@@ -186,14 +160,6 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
         "brings those of its rows: want a source for them",
         info.spec.name, info.dataset.shards.num_samples(), name);
   return std::make_shared<Feed>(graph.types[graph.reader], name);
-}
-
-// Returns how many steps in flight, plus two delivered ones, fit the limit.
-uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
-  const uint64_t fit =
-      options.max_window_bytes / std::max<size_t>(1, batch_bytes);
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
 }
 
 absl::StatusOr<Position> PositionOf(const JobData& job,
@@ -249,6 +215,8 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
       format->schema, static_cast<uint32_t>(engine.map->rows().size()));
   engine.window = BoundedWindow(options, engine.layout->bytes);
   engine.ahead = options.ahead;
+  engine.open.set_look(options.look);
+  engine.budget = info.spec.max_bad.has_value() && !options.look;
   engine.fetch.row_timeout = ToDuration(options.row_timeout);
   ASSIGN_OR_RETURN(engine.fetch.transport, TransportFromEnvironment(options));
   RETURN_IF_ERROR(MakePool(options, &engine));
@@ -386,6 +354,7 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
   ASSIGN_OR_RETURN(options.feed,
                    client::MakeFeed(job->info(), source != nullptr));
   options.source = std::move(source);
+  options.open.set_look(true);
   ASSIGN_OR_RETURN(const auto format,
                    client::RowFormat::Create(job->info(), Finish::kWorker));
   ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));

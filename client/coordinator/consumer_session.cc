@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/batch/revocable.h"
+#include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
 
@@ -30,17 +31,31 @@ struct Session::Shared {
         on_failure(callbacks.on_failure),
         on_lost(callbacks.on_lost),
         on_trace(callbacks.on_trace),
-        on_sheet(callbacks.on_sheet) {}
+        on_sheet(callbacks.on_sheet),
+        on_settled(callbacks.on_settled) {}
 
   Revocable<const v1::Assignment&> on_assignment;
   Revocable<const absl::Status&> on_failure;
   Revocable<const absl::Status&> on_lost;
   Revocable<const v1::TraceConsumer&> on_trace;
   Revocable<const v1::WantSheet&> on_sheet;
+  Revocable<> on_settled;
   Mutex mu;
+  CondVar ended;  // the stream, or the wait for the verdict
   bool stopped ABSL_GUARDED_BY(mu) = false;
   bool open ABSL_GUARDED_BY(mu) = false;   // a stream is open or opening
   bool heard ABSL_GUARDED_BY(mu) = false;  // it has received a message
+  // Takes the verdict from a message that comes after `stopped`.
+  void Judge(const v1::ConsumerSessionResponse& response)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (response.has_failure()) failure = FailureOf(response.failure());
+    if (!response.has_failure() && !response.settled()) return;
+    judged = true;
+    ended.NotifyAll();
+  }
+
+  bool judged ABSL_GUARDED_BY(mu) = false;                  // after `stopped`
+  std::optional<absl::Status> failure ABSL_GUARDED_BY(mu);  // the same
 };
 
 Session::Session(const Config& config, v1::OpenConsumer open,
@@ -67,13 +82,16 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     const MonotonicTime spans_due = SendSpans(now);
     std::optional<v1::UnreachedWorkers> unreached;
     if (callbacks_.unreached) unreached = callbacks_.unreached();
-    if (now < next_report_ && !unreached)
+    const bool settles = !settling_ && Settles(/*at_stop=*/false);
+    if (now < next_report_ && !unreached && !settles)
       return std::min(next_report_, spans_due);
     next_report_ = now + config_.report_interval;
     v1::ConsumerSessionRequest request;
     if (unreached) *request.mutable_unreached() = *std::move(unreached);
     *request.mutable_stats() = callbacks_.stats();
-    stream_->Send(request);  // a lost report does not matter
+    request.set_settle(settles);
+    // A lost report does not matter.
+    settling_ = (stream_->Send(request) && settles) || settling_;
     return std::min(next_report_, spans_due);
   }
   if (stream_) {  // it has ended
@@ -87,12 +105,13 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     MutexLock lock(&shared_->mu);
     shared_->open = true;
   }
+  settling_ = false;
   stream_ = opener_(
       [shared = shared_](const v1::ConsumerSessionResponse& response) {
         {
           MutexLock lock(&shared->mu);
-          if (shared->stopped) return;
           shared->heard = true;
+          if (shared->stopped) return shared->Judge(response);
         }
         if (response.has_assignment())
           shared->on_assignment.Call(response.assignment());
@@ -100,11 +119,13 @@ MonotonicTime Session::Tick(MonotonicTime now) {
           shared->on_failure.Call(FailureOf(response.failure()));
         if (response.has_trace()) shared->on_trace.Call(response.trace());
         if (response.has_sheet()) shared->on_sheet.Call(response.sheet());
+        if (response.settled()) shared->on_settled.Call();
       },
       [shared = shared_](const absl::Status& status) {
         {
           MutexLock lock(&shared->mu);
           shared->open = false;
+          shared->ended.NotifyAll();
           if (shared->stopped) return;
         }
         shared->on_lost.Call(
@@ -140,16 +161,53 @@ MonotonicTime Session::SendSpans(MonotonicTime now) {
   return due.next;
 }
 
+// The coordinator ends the stream once it has the report. One that does not
+// answer is not waited for.
+void Session::SayLast() {
+  v1::ConsumerSessionRequest request;
+  *request.mutable_stats() = callbacks_.stats();
+  const bool settles = Settles(/*at_stop=*/true);
+  request.set_settle(settles && !settling_);
+  if (!stream_->Send(request)) return;
+  if (settles) {
+    const MonotonicTime until = Clock::Real().Now() + config_.farewell;
+    MutexLock lock(&shared_->mu);
+    while (shared_->open && !shared_->judged &&
+           shared_->ended.WaitUntil(&shared_->mu, until)) {
+    }
+  }
+  stream_->Finish();
+  std::optional<absl::Status> failure;
+  {
+    const MonotonicTime until = Clock::Real().Now() + config_.farewell;
+    MutexLock lock(&shared_->mu);
+    while (shared_->open && shared_->ended.WaitUntil(&shared_->mu, until)) {
+    }
+    failure = shared_->failure;
+  }
+  if (failure)
+    LOG_WARN("job.given_up job={} reason=\"{}\"", open_.job(),
+             Message(*failure));
+}
+
+bool Session::Settles(bool at_stop) const {
+  return callbacks_.settles && callbacks_.settles(at_stop);
+}
+
 void Session::Stop() {
+  bool open = false;
   {
     MutexLock lock(&shared_->mu);
-    shared_->stopped = true;
+    if (std::exchange(shared_->stopped, true)) return;
+    open = shared_->open;
   }
   shared_->on_assignment.Set(nullptr);
   shared_->on_failure.Set(nullptr);
   shared_->on_lost.Set(nullptr);
   shared_->on_trace.Set(nullptr);
   shared_->on_sheet.Set(nullptr);
+  shared_->on_settled.Set(nullptr);
+  if (stream_ && open) SayLast();
   if (stream_) stream_->Cancel();
   stream_.reset();
 }

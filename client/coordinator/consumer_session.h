@@ -27,6 +27,9 @@ class Session {
     Duration report_interval = std::chrono::seconds(1);
     Duration backoff_min = std::chrono::milliseconds(100);
     Duration backoff_max = std::chrono::seconds(5);
+    // The longest time that Stop waits until the last report has arrived, and
+    // again for the verdict on the job.
+    Duration farewell = std::chrono::milliseconds(500);
     // Shortens each wait by up to a half, so that consumers do not all
     // reconnect at once when the coordinator starts. Draws from [0, 1); null:
     // 0.
@@ -52,12 +55,21 @@ class Session {
     // send.
     std::function<void(const v1::WantSheet&)> on_sheet;
     std::function<std::optional<v1::RowsSheet>()> sheet;
+    // All workers have reported the bad samples that they had met when
+    // `settles` returned true: without a failure so far the job is not given
+    // up. May be null, and so may `settles`, which runs on the thread of Tick
+    // and returns whether the consumer waits for the verdict. `at_stop`: the
+    // call belongs to the last report.
+    std::function<void()> on_settled;
+    std::function<bool(bool at_stop)> settles;
   };
   // One stream. Send returns false if it is full or has ended.
   class Stream {
    public:
     virtual ~Stream() = default;
     virtual bool Send(const v1::ConsumerSessionRequest& request) = 0;
+    // Ends the sending: the coordinator ends the stream when it has read all.
+    virtual void Finish() = 0;
     virtual void Cancel() = 0;
   };
   // `on_closed` is called exactly once, and is the last callback.
@@ -71,13 +83,16 @@ class Session {
 
   // Connects and reports as due; returns when to call again.
   MonotonicTime Tick(MonotonicTime now);
-  // Ends the stream; no callback runs after it has returned. Idempotent.
+  // Sends the last report, and ends the stream; no callback runs after it has
+  // returned. Idempotent.
   void Stop();
 
  private:
   struct Shared;
   MonotonicTime SendSpans(MonotonicTime now);
   void SendSheet();
+  void SayLast();
+  bool Settles(bool at_stop) const;
 
   const Config config_;
   const v1::OpenConsumer open_;
@@ -85,6 +100,7 @@ class Session {
   const Opener opener_;
   const std::shared_ptr<Shared> shared_;  // shared with the open stream
   std::shared_ptr<Stream> stream_;
+  bool settling_ = false;  // the verdict was requested on this stream
   MonotonicTime next_report_{};
   MonotonicTime next_attempt_{};
   Duration backoff_;

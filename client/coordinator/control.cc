@@ -73,6 +73,7 @@ class SessionStream : public Session::Stream {
   bool Send(const v1::ConsumerSessionRequest& request) override {
     return stream_->Send(request).ok();
   }
+  void Finish() override { stream_->Close(absl::OkStatus()); }
   void Cancel() override { stream_->Cancel(); }
 
  private:

@@ -54,45 +54,50 @@ void Engine::StartSession() {
   // The session is stopped before the engine is destroyed: `this` is safe.
   session_ = std::make_unique<Session>(
       options_.session, options_.open,
-      Session::Callbacks{.on_assignment =
-                             [this](const v1::Assignment& assignment) {
-                               OnAssignment(assignment);
-                             },
-                         .on_failure =
-                             [this](const absl::Status& status) {
-                               MutexLock lock(&state_.mu);
-                               state_.Fail(status);
-                             },
-                         .on_lost =
-                             [this](const absl::Status& status) {
-                               MutexLock lock(&state_.mu);
-                               coordinator_error_ =
-                                   std::string(Message(status));
-                               state_.Wake();
-                             },
-                         .stats = [this] { return Report(); },
-                         .unreached = [this] { return Unreached(); },
-                         .on_trace =
-                             [this](const v1::TraceConsumer& wanted) {
-                               if (!spans_) return;
-                               spans_->Begin(wanted, Now());
-                               MutexLock lock(&state_.mu);
-                               state_.Wake();
-                             },
-                         .spans =
-                             [this](MonotonicTime now) {
-                               return spans_ ? spans_->Take(now)
-                                             : SpanReporter::Due();
-                             },
-                         .on_sheet =
-                             [this](const v1::WantSheet& wanted) {
-                               if (options_.sheets)
-                                 options_.sheets->Begin(wanted);
-                             },
-                         .sheet = [this]() -> std::optional<v1::RowsSheet> {
-                           if (!options_.sheets) return std::nullopt;
-                           return options_.sheets->Take();
-                         }},
+      Session::Callbacks{
+          .on_assignment =
+              [this](const v1::Assignment& assignment) {
+                OnAssignment(assignment);
+              },
+          .on_failure =
+              [this](const absl::Status& status) {
+                MutexLock lock(&state_.mu);
+                state_.Fail(status);
+              },
+          .on_lost =
+              [this](const absl::Status& status) {
+                MutexLock lock(&state_.mu);
+                coordinator_error_ = std::string(Message(status));
+                state_.Wake();
+              },
+          .stats = [this] { return Report(); },
+          .unreached = [this] { return Unreached(); },
+          .on_trace =
+              [this](const v1::TraceConsumer& wanted) {
+                if (!spans_) return;
+                spans_->Begin(wanted, Now());
+                MutexLock lock(&state_.mu);
+                state_.Wake();
+              },
+          .spans =
+              [this](MonotonicTime now) {
+                return spans_ ? spans_->Take(now) : SpanReporter::Due();
+              },
+          .on_sheet =
+              [this](const v1::WantSheet& wanted) {
+                if (options_.sheets) options_.sheets->Begin(wanted);
+              },
+          .sheet = [this]() -> std::optional<v1::RowsSheet> {
+            if (!options_.sheets) return std::nullopt;
+            return options_.sheets->Take();
+          },
+          .on_settled =
+              [this] {
+                MutexLock lock(&state_.mu);
+                judged_ = true;
+                state_.ready.NotifyAll();
+              },
+          .settles = [this](bool at_stop) { return WantsVerdict(at_stop); }},
       options_.sessions);
 }
 
@@ -151,8 +156,8 @@ void Engine::Run() {
     if (!state_.wake && !state_.cancelled)
       state_.wanted.WaitUntil(&state_.mu, due);
   }
+  links_->Cancel();  // they end while the session says the last word
   if (session_) session_->Stop();
-  links_->Cancel();
 }
 
 void Engine::Do(Decisions decided) {
@@ -221,6 +226,38 @@ bool Engine::PlanOne() {
 }
 
 absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
+  bool unjudged = false;
+  absl::StatusOr<std::shared_ptr<Step>> step = Await(deadline, &unjudged);
+  if (unjudged)
+    LOG_WARN(
+        "job.not_judged job={} reason=\"the coordinator did not say within {} "
+        "whether more samples are bad than max_bad allows: leat describe job\"",
+        options_.job,
+        absl::FormatDuration(absl::FromChrono(options_.verdict_patience)));
+  return step;
+}
+
+bool Engine::Judged(MonotonicTime* until, bool* unjudged) {
+  if (!options_.budget || !options_.sessions || judged_) return true;
+  if (!verdict_by_) {
+    verdict_by_ = Now() + options_.verdict_patience;
+    state_.Wake();
+  }
+  *until = std::min(*until, *verdict_by_);
+  if (Now() < *verdict_by_) return false;
+  judged_ = *unjudged = true;
+  return true;
+}
+
+// A run that was left half-way is told when it stops.
+bool Engine::WantsVerdict(bool at_stop) {
+  MutexLock lock(&state_.mu);
+  return options_.budget && !judged_ && state_.error.ok() &&
+         (at_stop ? steps_ > 0 : verdict_by_.has_value());
+}
+
+absl::StatusOr<std::shared_ptr<Step>> Engine::Await(MonotonicTime deadline,
+                                                    bool* unjudged) {
   MutexLock lock(&state_.mu);
   Fetcher& fetcher = state_.fetcher;
   const MonotonicTime begin = Now();
@@ -242,7 +279,9 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       return step;
     }
     CheckFailure();
-    if (!state_.error.ok() || options_.AtEnd(delivered_)) {
+    MonotonicTime until = deadline;
+    if (!state_.error.ok() ||
+        (options_.AtEnd(delivered_) && Judged(&until, unjudged))) {
       CountWait(false);
       if (!state_.error.ok()) return state_.error;
       return nullptr;
@@ -258,7 +297,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       return DeadlineExceeded("epoch {} step {}: not complete yet",
                               delivered_.epoch, delivered_.step);
     }
-    state_.ready.WaitUntil(&state_.mu, deadline);
+    state_.ready.WaitUntil(&state_.mu, until);
   }
 }
 

@@ -101,6 +101,13 @@ class Engine {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   // `step` is delivered to the consumer that has wanted it since `begin`.
   void TraceStep(const Step& step, MonotonicTime begin) const;
+  absl::StatusOr<std::shared_ptr<Step>> Await(MonotonicTime deadline,
+                                              bool* unjudged);
+  // At the end: the verdict on the job has come, or is not waited for any more.
+  // Otherwise `until` is brought forward to when it is not.
+  bool Judged(MonotonicTime* until, bool* unjudged)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
+  bool WantsVerdict(bool at_stop);
   void CheckFailure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   void CountWait(bool delivered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
 
@@ -118,6 +125,9 @@ class Engine {
   // The next step to deliver.
   Position delivered_ ABSL_GUARDED_BY(state_.mu);
   std::string coordinator_error_ ABSL_GUARDED_BY(state_.mu);
+  // When the verdict is not waited for any more; nullopt: it is not yet.
+  std::optional<MonotonicTime> verdict_by_ ABSL_GUARDED_BY(state_.mu);
+  bool judged_ ABSL_GUARDED_BY(state_.mu) = false;
   uint64_t steps_ ABSL_GUARDED_BY(state_.mu) = 0;
   WaitClock waits_ ABSL_GUARDED_BY(state_.mu);
   struct Snapshot {

@@ -74,6 +74,10 @@ struct EngineOptions {
   // Finds out why an address is not reached; null: no probing.
   LinkProber::Probe probe;
   Session::Opener sessions;  // null: no coordinator, only `table`
+  // The job has max_bad: the end is not told before the verdict, or after so
+  // long.
+  bool budget = false;
+  Duration verdict_patience = std::chrono::seconds(5);
   v1::OpenConsumer open;
   std::shared_ptr<const AssignmentTable> table;  // initial table; may be null
   // Its listeners receive the steps; outlives the engine. nullptr: no tracing.

@@ -180,6 +180,9 @@ struct BatchesOptions {
   // host memory. Needs the NVIDIA driver.
   int device = -1;
   FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
+  // True if the iterator only looks at steps, as `leat sheet` does: the job's
+  // position does not follow it.
+  bool look = false;
   // True if Next is called by a thread that works ahead of the trainer; then
   // Batches::BeginWait and EndWait report how long the trainer waits.
   bool ahead = false;

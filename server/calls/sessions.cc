@@ -182,14 +182,17 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
       ConsumerReport report = ReportOf(std::move(*message->mutable_stats()));
       if (message->has_unreached())
         report.unreached = FromProto(message->unreached());
-      return coordinator_->ReportConsumer(session, std::move(report), now);
+      RETURN_IF_ERROR(
+          coordinator_->ReportConsumer(session, std::move(report), now));
+      if (message->settle()) coordinator_->SettleConsumer(session);
+      return absl::OkStatus();
     }
     return InvalidArgument(
         "a consumer's session: want one open message, then stats, spans and "
         "sheets");
   }
 
-  // If the queue is full, only this consumer's spans, or its sheet, are lost.
+  // If the queue is full, only this consumer loses its messages.
   void Tell(const v1::ConsumerSessionResponse& response) {
     const grpc::Slice slice(response.SerializeAsString());
     stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();
@@ -198,13 +201,18 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
   void Pump() {
     MutexLock lock(&mu_);
     if (session_ == 0 || stream_->queued() >= kAhead) return;
-    if (const std::optional<absl::Status> failure =
-            coordinator_->FailureForConsumer(session_)) {
+    const Coordinator::JobNews news = coordinator_->NewsForConsumer(session_);
+    if (news.failure) {
       v1::ConsumerSessionResponse response;
-      response.mutable_failure()->set_code(static_cast<int>(failure->code()));
-      response.mutable_failure()->set_message(std::string(Message(*failure)));
-      const grpc::Slice slice(response.SerializeAsString());
-      stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();
+      v1::JobFailure& failure = *response.mutable_failure();
+      failure.set_code(static_cast<int>(news.failure->code()));
+      failure.set_message(std::string(Message(*news.failure)));
+      Tell(response);
+    }
+    if (news.settled) {
+      v1::ConsumerSessionResponse response;
+      response.set_settled(true);
+      Tell(response);
     }
     absl::StatusOr<std::shared_ptr<const Assignment>> next =
         coordinator_->NextForConsumer(session_);

@@ -36,6 +36,25 @@ void NoteUnreached(const Consumer& consumer,
         effects);
 }
 
+// Remembers where the consumer ended, unless it was only a look, or had not told.
+void NotePosition(const Consumer& consumer, Parts* parts) {
+  if (!consumer.reported || consumer.opening.look ||
+      parts->state.FindJob(consumer.job) == nullptr)
+    return;
+  parts->positions[consumer.job] = {.epoch = consumer.report.epoch,
+                                    .step = consumer.report.step,
+                                    .at = consumer.last_report_at};
+}
+
+std::string EndOf(const Consumer& consumer) {
+  const std::string who = fmt::format("consumer {} of job {}",
+                                      consumer.opening.consumer, consumer.job);
+  if (!consumer.reported)
+    return fmt::format("{} ended before it had told its position", who);
+  return fmt::format("{} ended at epoch {}, step {}", who,
+                     consumer.report.epoch, consumer.report.step);
+}
+
 }  // namespace
 
 absl::StatusOr<SessionId> Coordinator::OpenConsumer(
@@ -95,6 +114,7 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
     NoteUnreached(*consumer, *std::move(unreached), now, &parts, &effects);
   const bool stalls = report.stall_fraction >= config_.stall_fraction;
   consumer->report = std::move(report);
+  consumer->reported = true;
   consumer->last_report_at = now.wall;
   if (!stalls)
     consumer->stalled_since.reset();
@@ -117,16 +137,27 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
   return table;
 }
 
-std::optional<absl::Status> Coordinator::FailureForConsumer(SessionId session) {
+void Coordinator::SettleConsumer(SessionId session) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  parts_->settling.Ask(session);
+  effects.Add(wake_);
+}
+
+// What is settled goes out with the verdict on what was told until then.
+Coordinator::JobNews Coordinator::NewsForConsumer(SessionId session) {
+  JobNews news;
   MutexLock lock(&mu_);
   Consumer* const consumer = parts_->sessions.consumers().Find(session);
-  if (consumer == nullptr || consumer->told_failure) return std::nullopt;
+  if (consumer == nullptr) return news;
+  news.settled = std::exchange(consumer->settled, false);
   const JobRecord* job = parts_->state.FindJob(consumer->job);
-  if (job == nullptr) return std::nullopt;
+  if (consumer->told_failure || job == nullptr) return news;
   absl::Status verdict = parts_->bad_samples.Verdict(*job->info);
-  if (verdict.ok()) return std::nullopt;
+  if (verdict.ok()) return news;
   consumer->told_failure = true;
-  return verdict;
+  news.failure = std::move(verdict);
+  return news;
 }
 
 void Coordinator::CloseConsumer(SessionId session, Now now) {
@@ -137,13 +168,13 @@ void Coordinator::CloseConsumer(SessionId session, Now now) {
       parts.sessions.consumers().Remove(session);
   if (!consumer) return;
   parts.announcer.Seen(now);
+  parts.settling.Leave(session);
+  NotePosition(*consumer, &parts);
   parts.announcer.Tell(
       {"consumer.closed",
        "info",
        {"consumer/" + consumer->opening.consumer, "job/" + consumer->job},
-       fmt::format("consumer {} of job {} ended at epoch {}, step {}",
-                   consumer->opening.consumer, consumer->job,
-                   consumer->report.epoch, consumer->report.step)},
+       EndOf(*consumer)},
       &effects);
   parts.tables.Release(consumer->key, &effects);
 }

@@ -200,6 +200,7 @@ void Coordinator::Tick(Now now) {
   Parts& parts = *parts_;
   parts.Seen(now, &effects);
   ExpireMembers(now, &parts, &effects);
+  if (parts.settling.Check()) effects.Add(wake_);
   parts.datasets.Tick(now, &effects);
   parts.expiry.Tick(now, &effects);
   CollectBlocks(now, &effects);

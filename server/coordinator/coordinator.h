@@ -187,9 +187,15 @@ class Coordinator {
   // Returns the newest assignment if it was not taken yet; otherwise nullptr.
   absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
       SessionId session);
-  // Returns once why its job was given up; nullopt: it was not, or was
-  // returned.
-  std::optional<absl::Status> FailureForConsumer(SessionId session);
+  // Informs the consumer when all workers have reported the bad samples that
+  // they have met by now. A session is informed once.
+  void SettleConsumer(SessionId session);
+  // The news of its job that a consumer has not received yet.
+  struct JobNews {
+    std::optional<absl::Status> failure;  // why it was given up
+    bool settled = false;                 // after the failure, if there is one
+  };
+  JobNews NewsForConsumer(SessionId session);
   void CloseConsumer(SessionId session, Now now);
 
   // --- Time and writes

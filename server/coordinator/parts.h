@@ -21,11 +21,13 @@
 #include "server/coordinator/parts/issued_tokens.h"
 #include "server/coordinator/parts/pools.h"
 #include "server/coordinator/parts/sessions.h"
+#include "server/coordinator/parts/settling.h"
 #include "server/coordinator/parts/tables.h"
 #include "server/coordinator/parts/writes.h"
 #include "server/jobs/bad_sample_ledger.h"
 #include "server/jobs/damaged_indexes.h"
 #include "server/jobs/dataset_looks.h"
+#include "server/jobs/last_positions.h"
 #include "server/membership/unreached.h"
 #include "server/observe/finding_watch.h"
 #include "server/store/store.h"
@@ -47,6 +49,7 @@ struct Parts {
         wake(its_wake),
         membership(config.membership),
         sessions(&membership),
+        settling(&membership, &sessions),
         announcer(events),
         bad_samples(config.max_bad_samples),
         finding_watch(config.finding_gone_after),
@@ -54,7 +57,7 @@ struct Parts {
         tables(config, &state, &sessions, kept, wake),
         decoders(&state, &membership, &sessions, &tables, &writes, wake),
         expiry({&state, &sessions.consumers(), &tables, &writes, &announcer,
-                &bad_samples, &looks, &damaged},
+                &bad_samples, &looks, &positions, &damaged},
                config.job_ttl, wake),
         // Numbers of an earlier start are invalid now.
         datasets({&config, &state, &membership, &sessions, &announcer, &writes,
@@ -73,9 +76,11 @@ struct Parts {
   State state;
   Membership membership;
   Sessions sessions;
+  Settling settling;
   Announcer announcer;
   BadSampleLedger bad_samples;
   LastLooks looks;
+  LastPositions positions;
   DamagedIndexes damaged;
   UnreachedTable unreached;
   FindingWatch finding_watch;

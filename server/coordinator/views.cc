@@ -47,13 +47,23 @@ JobView ViewOf(const Parts& parts, const JobRecord& job,
   const std::string& name = job.info->spec.name;
   if (const auto part = shared.find(name); part != shared.end())
     view.shared_fraction = part->second;
+  if (const auto last = parts.positions.find(name);
+      last != parts.positions.end()) {
+    view.epoch = last->second.epoch;
+    view.step = last->second.step;
+    view.position_at = last->second.at;
+  }
+  bool placed = false;  // by a consumer that is no look
   for (const SessionId id : parts.sessions.consumers().OfJob(name)) {
-    const ConsumerReport& report = parts.sessions.consumers().Find(id)->report;
+    const Consumer& consumer = *parts.sessions.consumers().Find(id);
+    const ConsumerReport& report = consumer.report;
     const bool behind =
         std::pair(report.epoch, report.step) < std::pair(view.epoch, view.step);
-    if (view.consumers++ == 0 || behind) {
+    ++view.consumers;
+    if (!consumer.opening.look && (!std::exchange(placed, true) || behind)) {
       view.epoch = report.epoch;
       view.step = report.step;
+      view.position_at = consumer.last_report_at;
     }
     view.steps_per_epoch =
         std::max(view.steps_per_epoch, report.steps_per_epoch);

@@ -243,11 +243,13 @@ absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
   const auto it = parts.sessions.workers().find(id);
   if (it == parts.sessions.workers().end())
     return NotFound("no session {}", id);
-  const WorkerSession& session = it->second;
+  WorkerSession& session = it->second;
   if (session.replaced) return Replaced(session);
   Membership::Worker* worker = parts.membership.Find(id);
   if (worker == nullptr) return NotFound("no session {}", id);
   NoteBadSamples(bad_samples, &parts, &effects);
+  if (parts.settling.Answered(id, &session, bad_samples.answers))
+    effects.Add(wake_);
   parts.announcer.Seen(now);
   if (report.stats != nullptr) {
     effects.Add([this, name = session.name, stats = report.stats,
@@ -290,6 +292,8 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
     session.directives.pop_front();
     return message;
   }
+  if (const uint64_t number = parts.settling.Take(&session); number != 0)
+    return WorkerMessage(ReportNow{number});
   std::optional<OwnedShards> owned = parts.tables.NextOwned(&session);
   if (!owned) return std::nullopt;
   return WorkerMessage(*std::move(owned));

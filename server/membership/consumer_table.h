@@ -39,8 +39,11 @@ struct Consumer : WokenSession {
   std::string job;
   TableKey key;
   ConsumerReport report;
+  bool reported = false;      // false: `report` is empty
   bool pending = true;        // an assignment is to be sent
-  bool told_failure = false;  // of its job's failure
+  bool told_failure = false;  // that its job was given up
+  uint64_t settles = 0;       // number of the v1.ReportNow; 0: none requested
+  bool settled = false;       // all workers have answered; to be sent
   WallTime opened_at, last_report_at;
   std::optional<MonotonicTime> stalled_since;
 };

@@ -95,6 +95,7 @@ struct CountedBadSamples {
 struct BadSampleReport {
   std::vector<JobBadSamples> jobs;
   std::vector<CountedBadSamples> plans;
+  uint64_t answers = 0;  // as in v1::Heartbeat
 };
 
 // v1::Decoders.
@@ -226,16 +227,20 @@ struct IndexDirective {
 struct LogLevelDirective {
   std::string level;
 };
+struct ReportNow {
+  uint64_t number = 0;
+};
 using WorkerMessage =
     std::variant<Welcome, IndexDirective, LogLevelDirective, OwnedShards,
-                 std::shared_ptr<const AccessTokens>>;
+                 ReportNow, std::shared_ptr<const AccessTokens>>;
 
 struct ConsumerOpening {
   Digest plan_hash{};
   std::string host;
   uint64_t pid = 0;
   std::string consumer;
-  std::string job;  // as in v1.OpenConsumer
+  std::string job;    // as in v1.OpenConsumer
+  bool look = false;  // the same
 };
 
 struct IndexHeader {
@@ -310,6 +315,7 @@ struct JobView {
   std::optional<Decoders> decoders;  // nullopt: not pinned
   uint64_t consumers = 0;
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
+  std::optional<WallTime> position_at;  // as in v1::JobSummary
   double rows_per_s = 0;
   double stall_fraction = 0;
   uint64_t bad_samples_total = 0;

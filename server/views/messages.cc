@@ -56,6 +56,9 @@ struct MessageToProto {
   void operator()(const std::shared_ptr<const AccessTokens>& tokens) const {
     Fill(*tokens, out->mutable_access_tokens());
   }
+  void operator()(const ReportNow& report) const {
+    out->mutable_report_now()->set_number(report.number);
+  }
   void operator()(const OwnedShards& owned) const {
     v1::OwnedShards* proto = out->mutable_owned_shards();
     proto->set_dataset_id(owned.dataset_id);

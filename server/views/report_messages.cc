@@ -164,6 +164,7 @@ BadSampleReport BadSamplesOf(const v1::Heartbeat& proto) {
       sample.set_count(std::max<uint64_t>(1, sample.count()));
     }
   }
+  report.answers = proto.answers();
   size_t left = kMaxCounted;
   for (const v1::CountedBadSamples& from : proto.counted_bad_samples()) {
     const absl::StatusOr<Digest> plan = DigestOf("plan_hash", from.plan_hash());
@@ -184,6 +185,7 @@ absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto) {
   opening.pid = proto.pid();
   opening.consumer = proto.consumer();
   opening.job = proto.job();
+  opening.look = proto.look();
   return opening;
 }
 

@@ -75,6 +75,8 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_consumers(view.consumers);
   proto.set_epoch(view.epoch);
   proto.set_step(view.step);
+  if (view.position_at)
+    *proto.mutable_position_at() = rpc::ToProto(*view.position_at);
   proto.set_steps_per_epoch(view.steps_per_epoch);
   proto.set_rows_per_s(view.rows_per_s);
   proto.set_stall_fraction(view.stall_fraction);

@@ -191,10 +191,10 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(thing.close)
         return thing
 
-    def start_coordinator(self, *flags, listen="127.0.0.1:0", state=True, env=None, before=()):
+    def start_coordinator(self, *flags, listen="127.0.0.1:0", state=True, env=None, before=(), heartbeat_ms=200):
         """`before`: words before the program, which end by executing it."""
-        argv = [*before, program("COORDINATOR"), "--listen", listen, "--heartbeat-interval-ms", "200",
-                "--lost-after-ms", "1000"]
+        argv = [*before, program("COORDINATOR"), "--listen", listen, "--heartbeat-interval-ms", str(heartbeat_ms),
+                "--lost-after-ms", str(5 * heartbeat_ms)]
         if state:
             argv += ["--state", str(self.folder / "state")]
         self.coordinator = self._keep(Daemon("coordinator", [*argv, *flags], self._log("coordinator"), env))

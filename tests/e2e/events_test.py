@@ -87,6 +87,15 @@ class EventsTest(CliTest):
         self.consumer(self.spec(), epochs=1).finish()
         code, out, err = self.leat("events", "--watch", "--count", "3", "job/job", "-o", "name")
         self.assertEqual((code, out), (0, "job.created\nconsumer.opened\nconsumer.closed\n"), err)
+        # Shorter than the time between two reports, the run has told its end as it closed.
+        self.assertIn("ended at epoch 1, step 0", self.leat("events", "job/job")[1])
+        job = json.loads(self.leat("get", "jobs", "-o", "json")[1])["jobs"][0]
+        self.assertEqual((job["consumers"], job["epoch"], job["step"]), (0, 1, 0))
+        self.assertRegex(self.leat("describe", "job", "job")[1], r"Position +epoch 1, step 0 of \d+\n")
+        # A look is no training.
+        sheet = self.leat("sheet", "job", "-o", self.folder / "sheet.png")
+        self.assertEqual(sheet[0], 0, sheet)
+        self.assertEqual(json.loads(self.leat("get", "jobs", "-o", "json")[1])["jobs"][0]["epoch"], 1)
         self.assertEqual(self.leat("delete", "job", "job", "--yes")[0], 0)
         code, out, _ = self.leat("events", "job/job", "-o", "json")
         self.assertEqual(code, 0)

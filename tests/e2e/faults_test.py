@@ -166,6 +166,14 @@ class Budget(FaultTest):
         loose = self.consumer(self.job("loose", max_bad=1.0), epochs=1).finish()
         self.assertIsNone(loose.error)
 
+    def test_a_run_over_its_budget_that_ends_before_a_heartbeat_is_no_success(self):
+        self.coordinator.stop()
+        self.restart_coordinator(heartbeat_ms=10_000)
+        over = self.job("over", max_bad=0.2)
+        self.assert_error(self.consumer(over, epochs=1), DATA_LOSS, "3 of 11", "max_bad 0.2 allows 2")
+        within = self.consumer(self.job("within", max_bad=0.3), epochs=1).finish()
+        self.assertIsNone(within.error)
+
     def test_a_budget_without_a_policy_that_goes_on_is_refused(self):
         spec = self.small(name="fails", max_bad=0.2)
         self.assert_error(self.consumer(spec, epochs=1), INVALID, "max_bad 0.2", "replace or zero")

@@ -154,6 +154,13 @@ void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat) {
   }
 }
 
+bool TellsAllBadSamples(const v1::Heartbeat& heartbeat) {
+  size_t counted = 0;
+  for (const v1::CountedBadSamples& each : heartbeat.counted_bad_samples())
+    counted += static_cast<size_t>(each.samples_size());
+  return counted < kCountedAtOnce;
+}
+
 void ReturnBadSamples(const v1::Heartbeat& heartbeat, BadSamples* to) {
   BadSamples::Report report;
   for (const v1::JobBadSamples& bad : heartbeat.bad_samples())

@@ -19,6 +19,7 @@
 #include "rpc/tls/tls_probe.h"
 #include "rpc/wire/times.h"
 #include "worker/session/coordinator_client.h"
+#include "worker/session/heartbeat_parts.h"
 
 namespace leat::worker {
 namespace {
@@ -29,6 +30,8 @@ using Response = v1::WorkerSessionResponse;
 constexpr size_t kMaxInbox = 10'000;  // messages not yet handled
 constexpr size_t kMaxOutbox = 16;
 constexpr Duration kProbePatience = std::chrono::seconds(1);
+// Between heartbeats that do not have room for all that is asked for.
+constexpr Duration kHeartbeatsInHaste = std::chrono::milliseconds(50);
 
 // Passes one connection's messages from gRPC's threads to the session's.
 class Inbox final : public rpc::StreamHandler<Response> {
@@ -133,6 +136,8 @@ struct Session::State {
   // Used by the session thread only.
   bool registered = false;
   bool welcomed = false;  // on this stream
+  // Numbers of ReportNow, on this stream.
+  uint64_t asked = 0, answered = 0;
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::minstd_rand random{std::random_device{}()};
 
@@ -151,6 +156,7 @@ void Session::State::Run() {
   Duration backoff = options.first_backoff;
   while (!Stopping()) {
     welcomed = false;
+    asked = answered = 0;
     const absl::Status status = RunStream();
     alive = false;
     if (Stopping()) return;
@@ -214,8 +220,9 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
     ASSIGN_OR_RETURN(const std::optional<Response> message, inbox.Next(next));
     if (message) {
       const bool first = !welcomed;
+      const uint64_t before = asked;
       Handle(*message);
-      if (first && welcomed) next = Clock::Real().Now();
+      if ((first && welcomed) || asked != before) next = Clock::Real().Now();
     }
     if (Stopping()) break;
     if (Clock::Real().Now() < next) continue;
@@ -224,11 +231,14 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
                               options.welcome_timeout.count() / 1'000'000);
     request.Clear();
     *request.mutable_heartbeat() = events.make_heartbeat();
+    if (TellsAllBadSamples(request.heartbeat())) answered = asked;
+    request.mutable_heartbeat()->set_answers(answered);
     if (const absl::Status sent = stream.Send(request); !sent.ok()) {
       events.heartbeat_lost(request.heartbeat());
       return absl::IsCancelled(sent) ? inbox.WhyClosed() : sent;
     }
-    next = Clock::Real().Now() + heartbeat_interval;
+    next = Clock::Real().Now() +
+           (answered == asked ? heartbeat_interval : kHeartbeatsInHaste);
   }
   return absl::OkStatus();
 }
@@ -260,6 +270,9 @@ void Session::State::Handle(const Response& message) {
     case Response::kAccessTokens:
       if (events.on_access_tokens)
         events.on_access_tokens(message.access_tokens());
+      break;
+    case Response::kReportNow:
+      asked = message.report_now().number();
       break;
     case Response::kOwnedShards:
       events.on_owned_shards(message.owned_shards());

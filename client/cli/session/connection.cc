@@ -37,6 +37,7 @@ class ServiceConnection : public Connection {
     options.rows.resize(std::min(count, job->batch()));
     std::iota(options.rows.begin(), options.rows.end(), 0);
     options.window = 1;
+    options.look = true;
     options.row_timeout = timeout_;
     ASSIGN_OR_RETURN(const std::unique_ptr<Batches> batches,
                      job->Open(options));

@@ -99,6 +99,14 @@ Section BadSamples(const Json& job) {
   return section;
 }
 
+// Returns "epoch 2, step 7 of 1251"; "-" if the position is not known.
+std::string PositionText(const Json& job) {
+  if (!HasPosition(job)) return "-";
+  return fmt::format(
+      "epoch {}, step {}", Whole(job, "epoch"),
+      OfSteps(Whole(job, "step"), " of ", Whole(job, "steps_per_epoch")));
+}
+
 // Returns the class, and the workers that serve it; all workers serve class
 // exact.
 Cell DecoderClass(const Json& spec, const Json& workers) {
@@ -194,11 +202,8 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"On bad sample", BadSamplePolicy(job)},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},
-      {"Position", Whole(job, "steps_per_epoch") == 0
-                       ? ""
-                       : fmt::format("epoch {}, step {}", Whole(job, "epoch"),
-                                     OfSteps(Whole(job, "step"), " of ",
-                                             Whole(job, "steps_per_epoch")))},
+      {"Position", PositionText(job)},
+      {"Reached", HasPosition(job) ? When(job, "position_at", now) : "-"},
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
       {"Limited by", LimitText(job)}};

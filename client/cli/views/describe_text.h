@@ -3,6 +3,7 @@
 // Texts that several descriptions share.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,19 @@ inline std::string When(const Json& json, std::string_view path,
   const std::string time = Text(json, path);
   if (time.empty()) return "";
   return fmt::format("{} ({} ago)", TimeText(time), AgeSince(time, now));
+}
+
+// Returns whether a consumer pulls the job's batches, or the position at which
+// the last one ended is known.
+inline bool HasPosition(const Json& job) {
+  return Whole(job, "consumers") > 0 || !Text(job, "position_at").empty();
+}
+
+// Returns "120/1251"; "-" before a consumer has pulled a batch.
+inline std::string Progress(const Json& item, std::string_view prefix) {
+  const uint64_t steps = Whole(item, fmt::format("{}steps_per_epoch", prefix));
+  if (steps == 0) return "-";
+  return OfSteps(Whole(item, fmt::format("{}step", prefix)), "/", steps);
 }
 
 // Describes decoders: "1a2b3c4d5e6f (libjpeg-turbo 2.1.5)"; empty: not

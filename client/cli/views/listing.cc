@@ -6,6 +6,7 @@
 
 #include "client/cli/base/near.h"
 #include "client/cli/base/text.h"
+#include "client/cli/views/describe_text.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -65,13 +66,6 @@ Cell State(const std::string& word) {
   if (word == "draining" || word == "indexing") tone = Tone::kWarn;
   if (word == "lost" || word == "failed") tone = Tone::kBad;
   return {word, tone};
-}
-
-// Returns "120/1251"; "-" before a consumer has pulled a batch.
-std::string Progress(const Json& item, std::string_view prefix) {
-  const uint64_t steps = Whole(item, fmt::format("{}steps_per_epoch", prefix));
-  if (steps == 0) return "-";
-  return OfSteps(Whole(item, fmt::format("{}step", prefix)), "/", steps);
 }
 
 Table DatasetsTable(const Json& datasets, absl::Time now) {
@@ -275,15 +269,17 @@ Table JobsTable(const Json& jobs, absl::Time now) {
                    {"DATASET", 6},
                    {"BATCH", 7, false, true},
                    {"SHARED(%)", 0, true, true},
+                   {"REACHED", 0, true, true},
                    {"ORDER", 0, true},
                    {"LAST BATCH", 0, true},
                    {"DECODER", 0, true},
                    {"PLAN", 0, true}};
   for (const Json& item : jobs) {
+    const bool placed = HasPosition(item);
     table.rows.push_back(
         {{Text(item, "job.spec.name"), Tone::kBold},
-         Count(item, "epoch"),
-         Progress(item, ""),
+         placed ? Count(item, "epoch") : "-",
+         placed ? Progress(item, "") : "-",
          Rate(Number(item, "rows_per_s")),
          Stall(Number(item, "stall_fraction")),
          LimitText(item),
@@ -293,6 +289,7 @@ Table JobsTable(const Json& jobs, absl::Time now) {
          Text(item, "job.dataset.name"),
          Count(item, "job.spec.batch"),
          Percent(Number(item, "shared_fraction")),
+         AgeSince(Text(item, "position_at"), now),
          EnumWord(Text(item, "job.spec.order"), "ORDER_"),
          EnumWord(Text(item, "job.spec.last_batch"), "LAST_BATCH_"),
          EnumWord(Text(item, "job.spec.decoder_class"), "DECODER_CLASS_"),

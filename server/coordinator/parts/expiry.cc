@@ -179,6 +179,7 @@ void Expiry::JobGone(const GoneJob& job, Effects* effects) {
   if (uses_.state->FindJob(job.info->plan_hash) == nullptr)
     uses_.bad_samples->ForgetPlan(job.info->plan_hash);
   used_at_.erase(job.info->spec.name);
+  uses_.positions->erase(job.info->spec.name);
   uses_.tables->Release(job.key, effects);
 }
 

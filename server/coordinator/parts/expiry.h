@@ -38,6 +38,7 @@
 #include "server/jobs/bad_sample_ledger.h"
 #include "server/jobs/damaged_indexes.h"
 #include "server/jobs/dataset_looks.h"
+#include "server/jobs/last_positions.h"
 #include "server/state/state.h"
 
 namespace leat::server {
@@ -59,6 +60,7 @@ class Expiry {
     Announcer* announcer;
     BadSampleLedger* bad_samples;
     LastLooks* looks;
+    LastPositions* positions;
     DamagedIndexes* damaged;
   };
   // `ttl` 0: nothing expires.

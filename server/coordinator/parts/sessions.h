@@ -42,6 +42,9 @@ struct WorkerSession : WokenSession {
   // the last dataset that was sent.
   bool sweeping = true;
   std::string swept;
+  // Numbers of v1.ReportNow: the one that it was sent last, and the one that
+  // it has answered.
+  uint64_t asked = 0, answered = 0;
 };
 
 class Sessions {

@@ -13,21 +13,28 @@ namespace leat::client {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 // A coordinator that ends each stream on request.
 class SessionTest : public ::testing::Test {
  protected:
   class Stream : public Session::Stream {
    public:
-    explicit Stream(std::vector<v1::ConsumerSessionRequest>* sent)
-        : sent_(sent) {}
+    Stream(std::vector<v1::ConsumerSessionRequest>* sent,
+           std::function<void()> on_sent, std::function<void()> on_finish)
+        : sent_(sent),
+          on_sent_(std::move(on_sent)),
+          on_finish_(std::move(on_finish)) {}
     bool Send(const v1::ConsumerSessionRequest& request) override {
       sent_->push_back(request);
+      on_sent_();
       return true;
     }
+    void Finish() override { on_finish_(); }
     void Cancel() override {}
 
    private:
+    const std::function<void()> on_sent_, on_finish_;
     std::vector<v1::ConsumerSessionRequest>* const sent_;
   };
   void Begin(const Session::Config& config) {
@@ -46,12 +53,15 @@ class SessionTest : public ::testing::Test {
                   traced_ = wanted.collection();
                 },
             .spans =
-                [this](MonotonicTime) { return std::exchange(spans_, {}); }},
+                [this](MonotonicTime) { return std::exchange(spans_, {}); },
+            .on_settled = [this] { ++settled_; },
+            .settles = [this](bool at_stop) { return settles_(at_stop); }},
         [this](auto on_message, auto on_closed) {
           ++opened_;
           message_ = std::move(on_message);
           close_ = std::move(on_closed);
-          return std::make_shared<Stream>(&sent_);
+          return std::make_shared<Stream>(
+              &sent_, [this] { on_sent_(); }, [this] { on_finish_(); });
         });
   }
   // Returns how long after the end of a stream the next one is opened.
@@ -74,6 +84,11 @@ class SessionTest : public ::testing::Test {
   std::optional<v1::UnreachedWorkers> unreached_;  // to be sent, once
   std::vector<v1::ConsumerSessionRequest> sent_;
   absl::Status failure_;
+  int settled_ = 0;
+  std::function<bool(bool)> settles_ = [](bool) { return false; };
+  std::function<void()> on_sent_ = [] {};
+  // The coordinator ends the stream when it has read all.
+  std::function<void()> on_finish_ = [this] { close_(absl::OkStatus()); };
   std::function<void(const v1::ConsumerSessionResponse&)> message_;
   std::function<void(const absl::Status&)> close_;
   std::optional<Session> session_;
@@ -142,11 +157,61 @@ TEST_F(SessionTest, WhomItDoesNotReachGoesOutWithAReportAtOnce) {
   EXPECT_EQ(sent_.size(), 1u);
 }
 
+TEST_F(SessionTest, AVerdictIsAskedForOnceAStream) {
+  Begin({});
+  const MonotonicTime report = session_->Tick(clock_.Now());
+  sent_.clear();
+  settles_ = [](bool at_stop) { return !at_stop; };
+  EXPECT_GT(session_->Tick(clock_.Now()), report - seconds(1));
+  session_->Tick(clock_.Now());
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(sent_[0].settle());
+  EXPECT_TRUE(sent_[0].has_stats());
+  v1::ConsumerSessionResponse response;
+  response.set_settled(true);
+  message_(response);
+  EXPECT_EQ(settled_, 1);
+  WaitAfterEnd();
+  sent_.clear();
+  session_->Tick(clock_.Now());
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(sent_[0].settle());
+}
+
+TEST_F(SessionTest, StopReportsOnceMoreAndWaitsForTheVerdict) {
+  Begin({.farewell = std::chrono::minutes(2)});
+  session_->Tick(clock_.Now());
+  sent_.clear();
+  settles_ = [](bool at_stop) { return at_stop; };
+  on_sent_ = [this] {
+    v1::ConsumerSessionResponse response;
+    response.mutable_failure()->set_code(15);
+    response.set_settled(true);
+    message_(response);
+  };
+  const MonotonicTime begin = Clock::Real().Now();
+  session_->Stop();
+  EXPECT_LT(Clock::Real().Now() - begin, seconds(60)) << "it has come";
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(sent_[0].has_stats());
+  EXPECT_TRUE(sent_[0].settle());
+}
+
+TEST_F(SessionTest, StopDoesNotWaitLongForACoordinatorThatHangs) {
+  Begin({.farewell = milliseconds(1)});
+  session_->Tick(clock_.Now());
+  on_finish_ = [] {};
+  sent_.clear();
+  session_->Stop();
+  EXPECT_EQ(sent_.size(), 1u);
+  close_(Unavailable("gone"));
+}
+
 TEST_F(SessionTest, AfterStopNothingIsTold) {
   Begin({});
   session_->Tick(clock_.Now());
+  on_finish_ = [this] { close_(Unavailable("gone")); };
   session_->Stop();
-  close_(Unavailable("gone"));
   EXPECT_EQ(lost_, 0);
   EXPECT_EQ(session_->Tick(clock_.Now()), MonotonicTime::max());
 }

@@ -50,7 +50,7 @@ class BudgetTest : public ::testing::Test {
   }
   // Returns the error that its consumer gets; OK: none.
   absl::Status Told(SessionId consumer) {
-    return world_->FailureForConsumer(consumer).value_or(absl::OkStatus());
+    return world_->NewsForConsumer(consumer).failure.value_or(absl::OkStatus());
   }
 
   World world_;

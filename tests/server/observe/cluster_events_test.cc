@@ -211,6 +211,49 @@ TEST(CoordinatorEvents, TellAJobsLifeWithItsDatasetAndConsumers) {
   }
 }
 
+TEST(CoordinatorEvents, AConsumerThatToldNoPositionEndsWithoutOne) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("cats", "/d"), world.Join("a"));
+  world->CloseConsumer(world.Open(*job, "host-1"), world.now());
+  EXPECT_THAT(MessageOf(&world, "consumer.closed"),
+              HasSubstr("ended before it had told its position"));
+  EXPECT_EQ(world->Jobs()[0].position_at, std::nullopt);
+}
+
+TEST(CoordinatorEvents, AJobKeepsThePositionOfItsLastConsumerThatWasNoLook) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("cats", "/d"), world.Join("a"));
+  const auto pull = [&](uint64_t epoch, uint64_t step, bool look) {
+    ConsumerOpening opening{job->plan_hash, "host", 1, "c", "cats"};
+    opening.look = look;
+    const SessionId consumer =
+        *world->OpenConsumer(opening, world.now(), [] {});
+    EXPECT_TRUE(world
+                    ->ReportConsumer(consumer, {.epoch = epoch, .step = step},
+                                     world.now())
+                    .ok());
+    const JobView during = world->Jobs()[0];
+    EXPECT_EQ(during.consumers, 1u);
+    EXPECT_EQ(during.epoch, epoch == 0 ? 2u : epoch);
+    world.Advance(seconds(1));
+    world->CloseConsumer(consumer, world.now());
+  };
+  const WallTime reached = world.now().wall;
+  pull(2, 7, /*look=*/false);
+  pull(0, 1, /*look=*/true);
+  const JobView view = world->Jobs()[0];
+  EXPECT_EQ(view.consumers, 0u);
+  EXPECT_EQ(std::pair(view.epoch, view.step), std::pair(2ul, 7ul));
+  EXPECT_EQ(view.position_at, reached);
+  // It goes with the job, and with the process.
+  ASSERT_TRUE(world.DeleteJob("cats").ok());
+  world.MakeJob(SpecOf("cats", "/d"), 0);
+  EXPECT_EQ(world->Jobs()[0].position_at, std::nullopt);
+  pull(1, 1, /*look=*/false);
+  world.Restart();
+  EXPECT_EQ(world->Jobs()[0].position_at, std::nullopt);
+}
+
 TEST(CoordinatorEvents, TellFindingsAsTheyComeAndGo) {
   World world({.no_workers_after = Duration(0)});
   world->CompareFindings(world.now());

@@ -174,11 +174,13 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
 }
 
 TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
-  // `stats` is tested above; jobs list the bad samples (JobSummary).
+  // `stats` is tested above; jobs list the bad samples (JobSummary). `answers`
+  // is for the coordinator alone.
   EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
             (std::set<std::string>{"stats", "bad_samples", "storage_failures",
-                                   "counted_bad_samples"}));
+                                   "counted_bad_samples", "answers"}));
   v1::Heartbeat heartbeat;
+  heartbeat.set_answers(7);
   for (int i = 1; i <= 2; ++i) {
     v1::StorageFailure& failure = *heartbeat.add_storage_failures();
     failure.set_root("/data" + std::to_string(i));
@@ -198,6 +200,7 @@ TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
   JobView job;
   job.info = std::make_shared<const JobInfo>();
   const BadSampleReport report = BadSamplesOf(heartbeat);
+  EXPECT_EQ(report.answers, 7u);
   ASSERT_EQ(report.jobs.size(), 1u);
   job.bad_samples = report.jobs[0].samples;
   const v1::JobSummary summary = ToProto(job);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Settling: whether all workers have told the bad samples that they had met when
+// a consumer came to its end. The verdict on a job with a budget comes with
+// heartbeats, so a run that is shorter than their interval would end before it.
+//
+//   Ask(consumer 7)         a, b are sent ReportNow 1
+//   Answered(a, 1)          b has not answered yet
+//   Ask(consumer 8)         a is sent ReportNow 2; b is not, before it answers
+//   Answered(b, 1)          7 is settled, and woken; b is sent ReportNow 2
+//
+// A worker that is lost is not waited for. Consumers bound their wait
+// themselves. Thread-compatible; the owner locks.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "server/coordinator/parts/sessions.h"
+#include "server/membership/membership.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+class Settling {
+ public:
+  // Both outlive it.
+  Settling(const Membership* membership, Sessions* sessions)
+      : membership_(*membership), sessions_(*sessions) {}
+
+  // The consumer is at its end. A session may ask once.
+  void Ask(SessionId consumer);
+  // What the worker is to be sent; 0: nothing now.
+  uint64_t Take(WorkerSession* worker) const;
+  // `number`: as in v1.Heartbeat. False: nothing follows from it.
+  bool Answered(SessionId session, WorkerSession* worker, uint64_t number);
+  // Workers may have been lost. True: consumers are to be woken.
+  bool Check();
+  void Leave(SessionId consumer) { waiting_.erase(consumer); }
+
+ private:
+  const Membership& membership_;
+  Sessions& sessions_;
+  uint64_t newest_ = 0;
+  std::set<SessionId> waiting_;  // consumers
+};
+
+}  // namespace leat::server
