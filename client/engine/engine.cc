@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "client/device/device_batches.h"
 #include "core/log.h"
 #include "core/status.h"

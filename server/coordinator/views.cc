@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/parts.h"
+#include "server/jobs/indexing.h"
 
 namespace leat::server {
 namespace {
