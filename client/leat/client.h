@@ -163,8 +163,7 @@ struct BatchesOptions {
   // Epochs to deliver, 0: without end. The epoch of the first step counts as
   // one, although only its remaining steps are delivered.
   uint64_t epochs = 1;
-  // Rows of the global batch to deliver, in this order; empty: all. Each <
-  // batch; no duplicates.
+  // Rows of the global batch, in this order, no duplicates; empty: all.
   std::vector<uint32_t> rows;
   // Steps in flight beyond the one that was returned, 1–64. Memory is about
   // (window + 2) × batch bytes; the window shrinks to stay below
@@ -180,9 +179,7 @@ struct BatchesOptions {
   // host memory. Needs the NVIDIA driver.
   int device = -1;
   FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
-  // True if the iterator only looks at steps, as `leat sheet` does: the job's
-  // position does not follow it.
-  bool look = false;
+  bool look = false;  // the job's position does not follow this iterator
   // True if Next is called by a thread that works ahead of the trainer; then
   // Batches::BeginWait and EndWait report how long the trainer waits.
   bool ahead = false;

@@ -47,10 +47,10 @@ def _load():
     """Imports all modules that have pages."""
     with mock(_MOCKED):
         # A mock does not work here: ctypes.cast would ask it for its _as_parameter_ forever.
-        sys.modules["leat._native"] = native = types.ModuleType("leat._native")
+        sys.modules["leat._library.native"] = native = types.ModuleType("leat._library.native")
         native.quick = types.SimpleNamespace(
             leat_version=lambda: b"", leat_dlpack_capsule_free=ctypes.CFUNCTYPE(None)(lambda: None))
-        sys.modules["leat._jax_version"] = types.ModuleType("leat._jax_version")
+        sys.modules["leat._arrays.jax_version"] = types.ModuleType("leat._arrays.jax_version")
         stubs = _stubs()
         for name in MODULES:
             importlib.import_module(name)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a message in JSON, where protobuf's parser does not say
-// what it wants.
+// Explains what is wrong with a message in JSON where protobuf's parser does
+// not say what it wants.
 #pragma once
 
 #include <string>

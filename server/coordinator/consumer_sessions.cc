@@ -144,7 +144,7 @@ void Coordinator::SettleConsumer(SessionId session) {
   effects.Add(wake_);
 }
 
-// What is settled goes out with the verdict on what was told until then.
+// `settled` is sent with the verdict on the bad samples reported until then.
 Coordinator::JobNews Coordinator::NewsForConsumer(SessionId session) {
   JobNews news;
   MutexLock lock(&mu_);

@@ -46,9 +46,8 @@ struct Now {
 // The stream of a worker or consumer; unique within the process; never 0.
 using SessionId = uint64_t;
 
-// A worker's report. The coordinator decides by the capacity alone. The
-// statistics are shown to people as they arrived, including fields that this
-// version may not know.
+// A worker's report. The coordinator decides by the capacity alone, and shows
+// the statistics to people as they arrived, also fields that it does not know.
 struct WorkerReport {
   double capacity_rows_per_s = 0;                // 0: not yet measured
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
@@ -71,10 +70,8 @@ struct ConsumerReport {
   std::optional<std::vector<UnreachedWorker>> unreached{};
 };
 
-// Bound on the GPUs remembered per worker.
-inline constexpr int kMaxDevices = 64;
-// Bound on the storage failures remembered per worker.
-inline constexpr int kMaxFailures = 64;
+inline constexpr int kMaxDevices = 64;   // GPUs remembered per worker
+inline constexpr int kMaxFailures = 64;  // storage failures per worker
 
 // Storage that workers cannot read, through their own fault. A failure without
 // fingerprints concerns all datasets.
@@ -273,7 +270,6 @@ struct DatasetLooked {
 
 // SharedBlocks: the blocks of an index, shared with views; never null.
 using SharedBlocks = std::shared_ptr<const std::vector<IndexBlock>>;
-
 // The bytes of these blocks, concatenated, are the index.
 struct IndexBlocks {
   SharedBlocks blocks;
@@ -290,8 +286,7 @@ struct Finding {
   std::optional<WallTime> muted_until{};  // nullopt: until unmuted
 };
 
-// Page selects a part of an ordered list: at most `limit` entries after
-// `after`.
+// Page selects at most `limit` entries of an ordered list after `after`.
 struct Page {
   std::string after;
   size_t limit = std::numeric_limits<size_t>::max();
@@ -330,9 +325,8 @@ struct JobView {
   std::string created_by;  // as in v1::JobSummary
 };
 
-// The jobs that have consumers or met bad samples: the first ones by name, how
-// many there are, and of how many jobs. steps_per_epoch is what consumers
-// reported, or 0.
+// The jobs that have consumers or met bad samples: the first by name, and how
+// many there are, of how many jobs. steps_per_epoch is as reported, or 0.
 struct UsedJobs {
   std::vector<JobView> first;
   size_t total = 0, of = 0;

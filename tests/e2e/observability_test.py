@@ -30,7 +30,6 @@ LEAT_JOB = re.compile(r"\bleat_job\b(?!_)")  # the label
 GRAFANA = {"$__rate_interval": "5m", "$__interval": "1m", "$leat_job": ".*", "$instance": ".*"}
 GROWTH_KIB = 8 << 10
 
-
 # For each alert: series, their values when it must fire, and when it must not; "a+b" grows by b per minute.
 ALERT_SERIES = {
     "LeatCoordinatorDown": [('up{job="leat-coordinator"}', "0+0", "1+0")],

@@ -116,7 +116,7 @@ struct CommandLine::State {
   void AddState();
   void AddTrace();
   void AddHelp();
-  // What "help" is to print. kInvalidArgument: there is no such command.
+  // Returns the text that "help" prints. kInvalidArgument: there is no such command.
   absl::StatusOr<std::string> HelpAsked() const;
   CommandNode Node(const CLI::App* command) const;
   // kInvalidArgument: a word, other than a file's name, that is not UTF-8 or is

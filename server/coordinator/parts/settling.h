@@ -28,13 +28,13 @@ class Settling {
   Settling(const Membership* membership, Sessions* sessions)
       : membership_(*membership), sessions_(*sessions) {}
 
-  // The consumer is at its end. A session may ask once.
+  // The consumer is at its end, and requests the verdict. Once per session.
   void Ask(SessionId consumer);
-  // What the worker is to be sent; 0: nothing now.
+  // Returns the number of the v1.ReportNow to send to the worker; 0: none now.
   uint64_t Take(WorkerSession* worker) const;
-  // `number`: as in v1.Heartbeat. False: nothing follows from it.
+  // `number`: as in v1.Heartbeat. Returns whether consumers are to be woken.
   bool Answered(SessionId session, WorkerSession* worker, uint64_t number);
-  // Workers may have been lost. True: consumers are to be woken.
+  // Looks for lost workers. Returns whether consumers are to be woken.
   bool Check();
   void Leave(SessionId consumer) { waiting_.erase(consumer); }
 

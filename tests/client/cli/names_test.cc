@@ -118,7 +118,7 @@ TEST(Names, ALostCoordinatorIsAskedOnce) {
                                          "tried: n3, n4")));
 }
 
-// Of the fake's workers only node1 is ready.
+// Only node1 of the fake's workers is ready.
 TEST(Names, ThatNoWorkerWillBeLeftIsSaidBeforeTheLastOneDrains) {
   Shell shell;
   EXPECT_EQ(shell.Run({"drain", "node2"}), kGood);

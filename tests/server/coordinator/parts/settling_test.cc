@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A job of 1,000 samples of which 2 may be bad, two workers, and a consumer.
+// A job of 1,000 samples, at most 2 of them bad; two workers and a consumer.
 class SettlingTest : public ::testing::Test {
  protected:
   SettlingTest() {
