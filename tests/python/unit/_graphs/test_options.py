@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _options
+from leat._graphs import options as _options
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.int64(2), np.uint8(2), np.float32(2), np.float64(2)])
