@@ -161,8 +161,8 @@ MonotonicTime Session::SendSpans(MonotonicTime now) {
   return due.next;
 }
 
-// The coordinator ends the stream once it has the report. One that does not
-// answer is not waited for.
+// Sends the last report. The coordinator ends the stream once it has read it;
+// the waits are bounded, so that one that does not answer delays nothing.
 void Session::SayLast() {
   v1::ConsumerSessionRequest request;
   *request.mutable_stats() = callbacks_.stats();

@@ -157,7 +157,7 @@ void Engine::Run() {
     if (!state_.wake && !state_.cancelled)
       state_.wanted.WaitUntil(&state_.mu, due);
   }
-  links_->Cancel();  // they end while the session says the last word
+  links_->Cancel();  // they end while the session sends its last report
   if (session_) session_->Stop();
 }
 
@@ -250,7 +250,7 @@ bool Engine::Judged(MonotonicTime* until, bool* unjudged) {
   return true;
 }
 
-// A run that was left half-way is told when it stops.
+// A run that is closed half-way requests the verdict when it stops.
 bool Engine::WantsVerdict(bool at_stop) {
   MutexLock lock(&state_.mu);
   return options_.budget && !judged_ && state_.error.ok() &&

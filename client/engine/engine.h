@@ -103,8 +103,8 @@ class Engine {
   void TraceStep(const Step& step, MonotonicTime begin) const;
   absl::StatusOr<std::shared_ptr<Step>> Await(MonotonicTime deadline,
                                               bool* unjudged);
-  // At the end: the verdict on the job has come, or is not waited for any more.
-  // Otherwise `until` is brought forward to when it is not.
+  // At the iterator's end: returns whether the verdict on the job has come, or
+  // its wait is over. Otherwise moves `until` forward to the end of that wait.
   bool Judged(MonotonicTime* until, bool* unjudged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   bool WantsVerdict(bool at_stop);
@@ -125,7 +125,7 @@ class Engine {
   // The next step to deliver.
   Position delivered_ ABSL_GUARDED_BY(state_.mu);
   std::string coordinator_error_ ABSL_GUARDED_BY(state_.mu);
-  // When the verdict is not waited for any more; nullopt: it is not yet.
+  // The end of the wait for the verdict; nullopt: it has not begun.
   std::optional<MonotonicTime> verdict_by_ ABSL_GUARDED_BY(state_.mu);
   bool judged_ ABSL_GUARDED_BY(state_.mu) = false;
   uint64_t steps_ ABSL_GUARDED_BY(state_.mu) = 0;

@@ -74,8 +74,8 @@ struct EngineOptions {
   // Finds out why an address is not reached; null: no probing.
   LinkProber::Probe probe;
   Session::Opener sessions;  // null: no coordinator, only `table`
-  // The job has max_bad: the end is not told before the verdict, or after so
-  // long.
+  // True for a job with max_bad: the iterator's end waits for the verdict, at
+  // most `verdict_patience`.
   bool budget = false;
   Duration verdict_patience = std::chrono::seconds(5);
   v1::OpenConsumer open;

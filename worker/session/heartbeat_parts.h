@@ -52,7 +52,7 @@ void AddCertificate(const CertificateTerm& term, v1::WorkerStats* stats);
 // Moves the bad samples added since the last heartbeat into this one.
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);
 
-// Whether that was all.
+// Returns whether the heartbeat had room for all counted bad samples.
 bool TellsAllBadSamples(const v1::Heartbeat& heartbeat);
 
 // Gives back the bad samples of a heartbeat that was lost, for the next one.

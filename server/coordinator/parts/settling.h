@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settling: whether all workers have told the bad samples that they had met when
-// a consumer came to its end. The verdict on a job with a budget comes with
-// heartbeats, so a run that is shorter than their interval would end before it.
+// Settling knows whether all workers have reported the bad samples that they had
+// met when a consumer came to its end. Without it a run that is shorter than the
+// heartbeat interval would end before the verdict on a job with a budget.
 //
 //   Ask(consumer 7)         a, b are sent ReportNow 1
 //   Answered(a, 1)          b has not answered yet
