@@ -51,7 +51,7 @@ struct Text {
 template <class T>
 inline constexpr bool kIsText =
     std::is_convertible_v<const T&, std::string_view>;
-// An argument's place is taken by this.
+// The type that stands for an argument of type T.
 template <class T>
 using Shown = std::conditional_t<kIsText<T>, Text, T>;
 
@@ -63,6 +63,9 @@ std::conditional_t<kIsText<T>, Text, const T&> Show(
   else
     return value;
 }
+// A temporary would not outlive the result.
+template <class T>
+void Show(const T&& value, bool quoted) = delete;
 
 inline constexpr size_t kMaxArguments = 64;
 // Bit i: the format puts its argument i between quotes.

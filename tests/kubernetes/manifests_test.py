@@ -236,7 +236,8 @@ class Programs(unittest.TestCase):
             (self.folder / name).mkdir()
         done = subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-             "2", "-subj", "/CN=leat", "-keyout", self.folder / "tls/tls.key", "-out", self.folder / "tls/tls.crt"],
+             "2", "-subj", "/CN=leat", "-addext", "subjectAltName=DNS:leat-coordinator,IP:10.1.2.3", "-keyout",
+             self.folder / "tls/tls.key", "-out", self.folder / "tls/tls.crt"],
             capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         shutil.copy(self.folder / "tls/tls.crt", self.folder / "tls/ca.crt")

@@ -34,8 +34,8 @@ class SessionTest : public ::testing::Test {
     void Cancel() override {}
 
    private:
-    const std::function<void()> on_sent_, on_finish_;
     std::vector<v1::ConsumerSessionRequest>* const sent_;
+    const std::function<void()> on_sent_, on_finish_;
   };
   void Begin(const Session::Config& config) {
     session_.emplace(
