@@ -61,9 +61,9 @@ std::conditional_t<kIsText<T>, Text, const T&> Show(
   if constexpr (kIsText<T>)
     return Text{value, quoted};
   else
-    return value;
+    return value;  // NOLINT(bugprone-return-const-ref-from-parameter)
 }
-// A temporary would not outlive the result.
+// A temporary would not outlive the result, so there is no Show of one.
 template <class T>
 void Show(const T&& value, bool quoted) = delete;
 
