@@ -63,7 +63,7 @@ class Session {
     std::function<void()> on_settled;
     std::function<bool(bool at_stop)> settles;
   };
-  // One stream. Send returns false if it is full or has ended.
+  // Stream is one connection. Send returns false if it is full or has ended.
   class Stream {
    public:
     virtual ~Stream() = default;

@@ -63,7 +63,7 @@ struct ConnectOptions {
   std::optional<int64_t> private_pid;
 };
 
-// One array of a batch. The batch owns the memory.
+// Tensor shows one array of a batch, which owns the memory.
 struct Tensor {
   std::string_view name;
   std::string_view dtype;  // NumPy's name: "uint8", "int32", "float32", ...
@@ -261,7 +261,7 @@ class Batches {
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;
   BatchesStats stats() const;
-  // One entry per tensor. Valid as long as the iterator.
+  // Returns one entry per tensor. It is valid as long as the iterator.
   std::span<const TensorFinish> finish() const;
 
   struct State;

@@ -64,7 +64,7 @@ class OtlpExporter {
     // Describes the process, e.g. "service.instance.id". Without secrets.
     std::map<std::string, std::string> resource;
     Duration timeout = std::chrono::seconds(3);  // of a call
-    // How long spans wait for others.
+    // Spans wait this long for others, so that one call sends many.
     Duration linger = std::chrono::seconds(1);
     Duration first_pause = std::chrono::milliseconds(500);
     Duration max_pause = std::chrono::seconds(30);

@@ -6,7 +6,7 @@
 namespace leat::server {
 namespace {
 
-// How many records an error names.
+// An error names at most this many records.
 constexpr size_t kNamedRecords = 3;
 
 }  // namespace

@@ -33,7 +33,7 @@ inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
 inline constexpr uint64_t kFewSteps = 3;
 inline constexpr uint64_t kEnoughSteps = 50;
 inline constexpr size_t kEnoughSamples = 3;
-// How far back recurring waits are searched.
+// Recurring waits are searched this far back.
 inline constexpr Duration kLookBack = std::chrono::minutes(10);
 
 struct ConsumerPast {

@@ -41,8 +41,8 @@ class History {
     size_t max_bytes = 256 << 20;
     size_t max_series = 65'536;  // further new series are left out
   };
-  // One slot of a series. The history's owner defines what each share is a
-  // share of.
+  // Sample holds one slot of a series. The history's owner defines the whole
+  // of each share.
   struct Sample {
     static constexpr float kNone = -1;
     float rows_per_s = kNone;  // kNone: there is no sample

@@ -44,7 +44,7 @@ class WebPage {
   static constexpr Duration kStateAge = std::chrono::seconds(1);
   // Time between two states sent to a viewer.
   static constexpr Duration kLiveEvery = std::chrono::seconds(2);
-  // How many events a new viewer gets.
+  // A new viewer receives this many events.
   static constexpr uint64_t kFirstEvents = 200;
 
   // All pointers outlive it.

@@ -150,7 +150,7 @@ std::vector<std::string> Seeds() {
   std::vector<std::string> seeds;
   for (const JobSpec& spec : {fuzz::WithAllOperators(), fuzz::WithDraws()})
     seeds.push_back(sound + rpc::ToProto(spec.pipeline).SerializeAsString());
-  // One pipeline for each operator.
+  // There is one pipeline for each operator.
   JobSpec all = fuzz::WithAllOperators();
   for (const auto& output : std::vector(all.pipeline.outputs)) {
     all.pipeline.outputs = {output};

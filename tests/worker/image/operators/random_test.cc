@@ -49,7 +49,7 @@ Moments Of(const std::vector<float>& draws) {
   return moments;
 }
 
-// One draw per sample.
+// Returns one draw per sample.
 std::vector<float> Draws(const char* op, Args args, uint64_t epoch = 0) {
   auto made = OneOperator::Make(op, std::move(args), {Array::Flag(true)}, 0);
   if (!made.ok()) {
