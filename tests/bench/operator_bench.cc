@@ -107,7 +107,7 @@ class Program {
         {"result", {static_cast<uint32_t>(graph.nodes.size()) - 1, 0}}};
     const CheckedGraph checked = ValueOrFail(
         encoded ? Check(graph) : Check(graph, {&input->type, 1}), names);
-    program_ = ValueOrFail(RowProgram::Compile(checked, 1), names);
+    program_ = ValueOrFail(RowProgram::Compile(checked), names);
     row_bytes_ = checked.schema.fields[0].row_bytes;
     results_.resize(row_bytes_ * input->samples.size());
   }
@@ -118,7 +118,8 @@ class Program {
       const std::span<std::byte> result =
           std::span(results_).subspan(row * row_bytes_, row_bytes_);
       const absl::Status status =
-          program_->Run({0, next_, sample.fields}, scratch_, {&result, 1});
+          program_->Run({.seed = 1, .sample = next_, .fields = sample.fields},
+                        scratch_, {&result, 1});
       if (!status.ok()) Fail(std::string(Message(status)));
     }
     return input_->samples.size();

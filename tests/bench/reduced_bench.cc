@@ -71,7 +71,7 @@ class Case {
           {op, {{1, 0}}, {{"size", Ints{224}}}}};
       graph.outputs = {{"image", {2, 0}}};
       const auto checked = Check(graph);
-      programs_.push_back(*RowProgram::Compile(checked.value(), 1));
+      programs_.push_back(*RowProgram::Compile(checked.value()));
       rows_.emplace_back(checked->schema.fields[0].row_bytes);
     }
     times_.resize(2);
@@ -113,9 +113,11 @@ class Case {
   void Run(size_t which, const std::string& file, uint64_t sample) {
     const std::span<std::byte> output(rows_[which]);
     const StoredSample stored = StoredImage(std::as_bytes(std::span(file)), 0);
-    const absl::Status status = programs_[which]->Run(
-        {.sample = sample, .fields = stored.fields, .forms = &keeper_},
-        scratch_, {&output, 1});
+    const absl::Status status = programs_[which]->Run({.seed = 1,
+                                                       .sample = sample,
+                                                       .fields = stored.fields,
+                                                       .forms = &keeper_},
+                                                      scratch_, {&output, 1});
     if (status.ok()) return;
     std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
     std::exit(1);

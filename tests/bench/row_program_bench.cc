@@ -75,7 +75,7 @@ struct Case {
 std::function<void(const std::string&, uint64_t)> ProgramCase(
     const Graph& graph, std::optional<JpegFormKind> kind = std::nullopt) {
   auto checked = Check(graph);
-  auto program = RowProgram::Compile(checked.value(), 1);
+  auto program = RowProgram::Compile(checked.value());
   auto row = std::make_shared<std::vector<std::byte>>(
       checked->schema.fields[0].row_bytes);
   auto scratch = std::make_shared<Scratch>(ImageLimits{});
@@ -84,7 +84,8 @@ std::function<void(const std::string&, uint64_t)> ProgramCase(
   return [=](const std::string& file, uint64_t sample) {
     const std::span<std::byte> output(*row);
     const StoredSample stored = StoredImage(std::as_bytes(std::span(file)), 0);
-    const absl::Status status = shared->Run({.epoch = 0,
+    const absl::Status status = shared->Run({.seed = 1,
+                                             .epoch = 0,
                                              .sample = sample,
                                              .fields = stored.fields,
                                              .forms = keeper.get()},

@@ -27,7 +27,7 @@ void CheckOne(const JobSpec& spec) {
   const std::string text = CanonicalText(checked->graph);
   const auto again = Check(checked->graph, Stored());
   fuzz::Require(again.ok() && CanonicalText(again->graph) == text);
-  if (checked->typed) (void)worker::RowProgram::Compile(*checked, spec.seed);
+  if (checked->typed) (void)worker::RowProgram::Compile(*checked);
 }
 
 void Travel(const JobSpec& spec) {

@@ -108,7 +108,7 @@ Result Compute(const CheckedGraph& graph, const std::string& photo, bool fuse) {
       {std::as_bytes(std::span(&kLabel, 1)), {}},
   };
   Result result;
-  const auto program = RowProgram::Compile(graph, 5, fuse);
+  const auto program = RowProgram::Compile(graph, fuse);
   result.status = program.status();
   if (!program.ok()) return result;
   std::vector<std::span<std::byte>> outputs;
@@ -116,8 +116,8 @@ Result Compute(const CheckedGraph& graph, const std::string& photo, bool fuse) {
     result.outputs.emplace_back(field.row_bytes);
   for (auto& output : result.outputs) outputs.emplace_back(output);
   Scratch scratch({.max_pixels = 1'000'000, .max_scratch_bytes = 64 << 20});
-  result.status = (*program)->Run({.epoch = 1, .sample = 2, .fields = fields},
-                                  scratch, outputs);
+  result.status = (*program)->Run(
+      {.seed = 5, .epoch = 1, .sample = 2, .fields = fields}, scratch, outputs);
   return result;
 }
 

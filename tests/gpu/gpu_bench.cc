@@ -154,7 +154,7 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
       images ? setup.config.decode_bytes : setup.config.slot_bytes;
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
   FusedRows rows;
-  ASSIGN_OR_RETURN(rows.program, worker::FusedProgram::Compile(checked, 7));
+  ASSIGN_OR_RETURN(rows.program, worker::FusedProgram::Compile(checked));
   rows.field_bytes = checked.schema.fields[0].row_bytes;
   const size_t most = std::min<size_t>(
       {sizes.size(), worker::kMaxGpuGroupRows,
@@ -169,9 +169,9 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
   const worker::StoredSample stored = worker::StoredImage({}, 7);
   uint64_t at = 0;
   for (size_t row = 0; row < most; ++row) {
-    const absl::StatusOr<worker::StoredRect> part =
-        group.PrepareRow(row, {1, row, stored.fields},
-                         worker::StoredSize(sizes[row]), 1, &scratch);
+    const absl::StatusOr<worker::StoredRect> part = group.PrepareRow(
+        row, {.seed = 7, .epoch = 1, .sample = row, .fields = stored.fields},
+        worker::StoredSize(sizes[row]), 1, &scratch);
     if (absl::IsResourceExhausted(part.status())) {  // for the CPU
       rows.images.emplace_back();
       continue;

@@ -43,8 +43,7 @@ class ShapesOfRows {
   static absl::StatusOr<ShapesOfRows> Create() {
     ShapesOfRows shapes;
     ASSIGN_OR_RETURN(const CheckedGraph checked, Check(worker::CropGraph(224)));
-    ASSIGN_OR_RETURN(shapes.program_,
-                     worker::FusedProgram::Compile(checked, 7));
+    ASSIGN_OR_RETURN(shapes.program_, worker::FusedProgram::Compile(checked));
     return shapes;
   }
   absl::StatusOr<worker::DecodeShapes> Of(
@@ -59,7 +58,9 @@ class ShapesOfRows {
     RETURN_IF_ERROR(group.Begin(*program_, 1, {aligned, bytes}));
     ASSIGN_OR_RETURN(
         const worker::StoredRect window,
-        group.PrepareRow(0, {1, row, stored.fields}, header.size, 1, &scratch));
+        group.PrepareRow(
+            0, {.seed = 7, .epoch = 1, .sample = row, .fields = stored.fields},
+            header.size, 1, &scratch));
     return worker::ShapesOf(header, window, group.most_halvings(0));
   }
 

@@ -57,8 +57,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   ASSIGN_OR_RETURN(oracle->source,
                    OpenSource(reader, index.blob, SourceLimits{}));
   oracle->plan = std::make_unique<Plan>(oracle->spec, dataset.shards);
-  ASSIGN_OR_RETURN(oracle->program,
-                   RowProgram::Compile(graph, oracle->spec.seed));
+  ASSIGN_OR_RETURN(oracle->program, RowProgram::Compile(graph));
   return oracle;
 }
 
@@ -103,8 +102,12 @@ class OraclePartner final : public PartnerRow {
  private:
   absl::StatusOr<RowInput> Read(uint64_t sample) {
     ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
-    return RowInput{row_.partner.pass, sample, stored_.fields, row_.step,
-                    row_.epoch};
+    return RowInput{.seed = oracle_.spec.seed,
+                    .epoch = row_.partner.pass,
+                    .sample = sample,
+                    .fields = stored_.fields,
+                    .step = row_.step,
+                    .step_epoch = row_.epoch};
   }
 
   const Oracle& oracle_;
@@ -116,8 +119,13 @@ absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
                      const Outputs& outputs) {
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
   OraclePartner partner(oracle, row);
-  return Annotate(oracle.program->Run({row.own.pass, sample, stored.fields,
-                                       row.step, row.epoch, &partner},
+  return Annotate(oracle.program->Run({.seed = oracle.spec.seed,
+                                       .epoch = row.own.pass,
+                                       .sample = sample,
+                                       .fields = stored.fields,
+                                       .step = row.step,
+                                       .step_epoch = row.epoch,
+                                       .partner = &partner},
                                       oracle.scratch, outputs),
                   oracle.source->Describe(sample));
 }

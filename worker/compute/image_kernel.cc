@@ -26,14 +26,13 @@ class ImageKernel final : public RowKernel {
 }  // namespace
 
 RowKernelFactory ImageKernels(const ImageLimits& limits) {
-  return {.compile = [](const CheckedGraph& graph, uint64_t seed,
-                        DecoderClass decoder_class)
+  return {.compile = [](const CheckedGraph& graph, DecoderClass decoder_class)
               -> absl::StatusOr<std::unique_ptr<RowKernel>> {
             if (decoder_class != DecoderClass::kExact)
               return Unimplemented("decoder class {}: this worker has exact",
                                    Name(decoder_class));
             ASSIGN_OR_RETURN(std::unique_ptr<RowProgram> program,
-                             RowProgram::Compile(graph, seed));
+                             RowProgram::Compile(graph));
             return std::make_unique<ImageKernel>(std::move(program));
           },
           .make_thread_state = [limits]() -> std::unique_ptr<ThreadState> {

@@ -78,7 +78,7 @@ struct RowKernelFactory {
   // kUnimplemented: this hardware lacks the decoder class, or cannot run an
   // operator in it (names it).
   std::function<absl::StatusOr<std::unique_ptr<RowKernel>>(
-      const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class)>
+      const CheckedGraph& graph, DecoderClass decoder_class)>
       compile;
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };

@@ -67,7 +67,7 @@ class Gpus final : public GpuWorker {
   absl::Status MakeSlots(Member* member, GpuInfo* info);
   absl::Status Try(const Slot& slot, int index);
   absl::StatusOr<std::unique_ptr<RowKernel>> Compile(
-      const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class);
+      const CheckedGraph& graph, DecoderClass decoder_class);
   void OnLost(const absl::Status& why, bool poisoned);
 
   const GpuConfig config_;
@@ -224,7 +224,7 @@ std::vector<DecoderClass> Gpus::decoder_classes() const {
 }
 
 absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
-    const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class) {
+    const CheckedGraph& graph, DecoderClass decoder_class) {
   std::vector<GpuQueue*> queues;
   for (const Member& member : members_)
     if (decoder_class == DecoderClass::kExact ||
@@ -234,17 +234,16 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
     return Unimplemented("decoder class {}: no GPU here has a decoder of it",
                          Name(decoder_class));
   ASSIGN_OR_RETURN(GpuProgram program,
-                   CompileForGpu(graph, seed, decoder_class,
-                                 config_.group_bytes, config_.slot_bytes));
+                   CompileForGpu(graph, decoder_class, config_.group_bytes,
+                                 config_.slot_bytes));
   return std::make_unique<GpuKernel>(std::move(program), std::move(queues));
 }
 
 RowKernelFactory Gpus::kernels() {
   if (members_.empty()) return ImageKernels(limits_);
   return {.compile =
-              [this](const CheckedGraph& graph, uint64_t seed,
-                     DecoderClass decoder_class) {
-                return Compile(graph, seed, decoder_class);
+              [this](const CheckedGraph& graph, DecoderClass decoder_class) {
+                return Compile(graph, decoder_class);
               },
           .make_thread_state = [this]() -> std::unique_ptr<ThreadState> {
             return std::make_unique<GpuThread>(limits_);

@@ -31,7 +31,7 @@ absl::StatusOr<ImageCheck> ImageCheck::Create(
   ASSIGN_OR_RETURN(const CheckedGraph checked, leat::Check(graph, types));
   for (const Field& field : checked.schema.fields)
     check.row_bytes_.push_back(field.row_bytes);
-  ASSIGN_OR_RETURN(check.program_, RowProgram::Compile(checked, 0));
+  ASSIGN_OR_RETURN(check.program_, RowProgram::Compile(checked));
   return check;
 }
 

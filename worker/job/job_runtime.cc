@@ -76,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
                        graph.types[graph.reader], supplied, *context);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
-      context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
+      context->kernels.compile(graph, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(
@@ -181,7 +181,8 @@ absl::Status JobRuntime::Try(
                                   .supplied = row.supplied,
                                   .read_ahead = row.records}));
   SampleForms forms = records_.FormsOf(row.sample, row.epoch, stored);
-  absl::Status status = kernel_->Run({.epoch = PassOf(row),
+  absl::Status status = kernel_->Run({.seed = job_.spec.seed,
+                                      .epoch = PassOf(row),
                                       .sample = row.sample,
                                       .fields = stored.fields,
                                       .step = row.step,

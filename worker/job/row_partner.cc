@@ -9,7 +9,8 @@ absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
   ASSIGN_OR_RETURN(stored_, job_.records().Read({.sample = sample,
                                                  .read_ahead = row_.records}));
   forms_.emplace(job_.records().FormsOf(sample, row_.epoch, stored_));
-  return RowInput{.epoch = pass,
+  return RowInput{.seed = job_.job().spec.seed,
+                  .epoch = pass,
                   .sample = sample,
                   .fields = stored_.fields,
                   .step = row_.step,

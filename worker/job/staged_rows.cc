@@ -56,7 +56,8 @@ class StagedRows final : public GroupStage {
     SampleForms forms = job_->records().FormsOf(candidate, of.epoch, stored);
     const StageScope preparing(Stage::kDecode);
     absl::Status status = group_->Prepare(row,
-                                          {.epoch = r.made_of.pass,
+                                          {.seed = job_->job().spec.seed,
+                                           .epoch = r.made_of.pass,
                                            .sample = candidate,
                                            .step = of.step,
                                            .step_epoch = of.epoch,

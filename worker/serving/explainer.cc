@@ -46,7 +46,7 @@ absl::StatusOr<Explainer> Explainer::Create(
   ASSIGN_OR_RETURN(CheckedGraph graph,
                    CheckSpec(info.spec, info.dataset.types));
   ASSIGN_OR_RETURN(std::unique_ptr<RowProgram> program,
-                   RowProgram::Compile(graph, info.spec.seed));
+                   RowProgram::Compile(graph));
   return Explainer(std::move(job), std::move(graph), std::move(program),
                    limits);
 }
@@ -159,7 +159,8 @@ void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
   absl::StatusOr<StoredSample> stored = StoredSample();
   const bool read = request.read_records() && program_->draws_need_fields();
   if (read) stored = job_->records().Read({.sample = sample});
-  RowInput input{.epoch = explained->pass(),
+  RowInput input{.seed = job_->job().spec.seed,
+                 .epoch = explained->pass(),
                  .sample = sample,
                  .step = request.step(),
                  .step_epoch = request.epoch()};

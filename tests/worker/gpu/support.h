@@ -80,10 +80,10 @@ class GpuPipeline {
       : checked_(*Check(graph)),
         factory_(gpus.kernels()),
         state_(factory_.make_thread_state()) {
-    auto kernel = factory_.compile(checked_, kGpuTestSeed, decoder_class);
+    auto kernel = factory_.compile(checked_, decoder_class);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
     if (kernel.ok()) kernel_ = *std::move(kernel);
-    cpu_ = *RowProgram::Compile(checked_, kGpuTestSeed);
+    cpu_ = *RowProgram::Compile(checked_);
   }
 
   const BatchSchema& schema() const { return checked_.schema; }
@@ -126,8 +126,12 @@ class GpuPipeline {
         StoredImage(AsSpan(file), static_cast<int32_t>(sample));
     const StoredSample beside = Beside();
     RowBeside other(InputBeside(sample, beside), readable);
-    RETURN_IF_ERROR(
-        cpu_->Run({1, sample, stored.fields, 0, 0, &other}, scratch_, fields));
+    RETURN_IF_ERROR(cpu_->Run({.seed = kGpuTestSeed,
+                               .epoch = 1,
+                               .sample = sample,
+                               .fields = stored.fields,
+                               .partner = &other},
+                              scratch_, fields));
     return memory.Row(outputs, 0);
   }
 
@@ -144,7 +148,12 @@ class GpuPipeline {
     const StoredSample beside = Beside();
     RowBeside other(InputBeside(sample, beside), readable);
     const absl::Status status = group.Prepare(
-        row, {.epoch = 1, .sample = sample, .partner = &other, .forms = forms},
+        row,
+        {.seed = kGpuTestSeed,
+         .epoch = 1,
+         .sample = sample,
+         .partner = &other,
+         .forms = forms},
         StoredImage(AsSpan(file), static_cast<int32_t>(sample)), state());
     asked += other.asked;
     return status;
@@ -152,7 +161,10 @@ class GpuPipeline {
 
   StoredSample Beside() const { return StoredImage(AsSpan(partner), 3); }
   static RowInput InputBeside(uint64_t sample, const StoredSample& beside) {
-    return {.epoch = 1, .sample = 1000 + sample, .fields = beside.fields};
+    return {.seed = kGpuTestSeed,
+            .epoch = 1,
+            .sample = 1000 + sample,
+            .fields = beside.fields};
   }
 
   void RunSome(const std::vector<std::string>& files, size_t begin,

@@ -37,7 +37,7 @@ class FakeKernel : public RowKernel {
 };
 
 inline RowKernelFactory FakeKernels() {
-  return {.compile = [](const CheckedGraph&, uint64_t, DecoderClass)
+  return {.compile = [](const CheckedGraph&, DecoderClass)
               -> absl::StatusOr<std::unique_ptr<RowKernel>> {
             return std::make_unique<FakeKernel>();
           },

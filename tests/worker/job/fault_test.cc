@@ -114,8 +114,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
   JobFaultTest() {
     for (const char c : std::string("abcdef"))
       dir_.Write(std::string("k/") + c + ".jpg", std::string(1, c));
-    context_ = {.kernels = {.compile = [this](const CheckedGraph&, uint64_t,
-                                              DecoderClass)
+    context_ = {.kernels = {.compile = [this](const CheckedGraph&, DecoderClass)
                                 -> absl::StatusOr<std::unique_ptr<RowKernel>> {
                   return std::make_unique<LookingKernel>(GetParam(), mixes_);
                 }},

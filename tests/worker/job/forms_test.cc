@@ -60,7 +60,7 @@ TEST_F(JobTest, RowsFindTheFormsOfTheirRecords) {
                     {.seek_index = false, .coefficients = true});
   context_.cache = &cache;
   context_.kernels.compile =
-      [&](const CheckedGraph&, uint64_t,
+      [&](const CheckedGraph&,
           DecoderClass) -> absl::StatusOr<std::unique_ptr<RowKernel>> {
     return std::make_unique<FormKernel>(&user);
   };

@@ -91,14 +91,13 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
  protected:
   JobPartnerTest() {
     for (const char c : std::string("abcdef")) Write(c, std::string(1, c));
-    context_ = {
-        .kernels = {.compile = [](const CheckedGraph&, uint64_t, DecoderClass)
-                        -> absl::StatusOr<std::unique_ptr<RowKernel>> {
-          return std::make_unique<MixKernel>(GetParam());
-        }},
-        .cache = &cache_,
-        .bad_samples = &bad_,
-        .ownership = &ownership_};
+    context_ = {.kernels = {.compile = [](const CheckedGraph&, DecoderClass)
+                                -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+                  return std::make_unique<MixKernel>(GetParam());
+                }},
+                .cache = &cache_,
+                .bad_samples = &bad_,
+                .ownership = &ownership_};
   }
   void Write(char name, const std::string& text) {
     dir_.Write(std::string("k/") + name + ".jpg", text);

@@ -93,8 +93,7 @@ class StagedRowsTest : public ::testing::Test {
  protected:
   StagedRowsTest() {
     for (const char c : std::string("abcdef")) Write(c, std::string(1, c));
-    context_ = {.kernels = {.compile = [this](const CheckedGraph&, uint64_t,
-                                              DecoderClass)
+    context_ = {.kernels = {.compile = [this](const CheckedGraph&, DecoderClass)
                                 -> absl::StatusOr<std::unique_ptr<RowKernel>> {
                   return std::make_unique<StagedKernel>(&runs_);
                 }},

@@ -96,8 +96,7 @@ class RowsServiceTest : public ::testing::Test {
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *std::move(job);
     fetcher_.Add(job_);
-    context_ = {.kernels = {.compile = [this](const CheckedGraph&, uint64_t,
-                                              DecoderClass)
+    context_ = {.kernels = {.compile = [this](const CheckedGraph&, DecoderClass)
                                 -> absl::StatusOr<std::unique_ptr<RowKernel>> {
                   return std::make_unique<GatedKernel>(&gate_);
                 }},

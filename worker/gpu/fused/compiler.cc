@@ -38,10 +38,8 @@ class FusedCompiler {
   explicit FusedCompiler(const CheckedGraph& graph)
       : graph_(graph), builder_(graph) {}
 
-  absl::StatusOr<std::unique_ptr<FusedProgram>> Run(uint64_t seed,
-                                                    const FusedLimits& limits) {
+  absl::StatusOr<std::unique_ptr<FusedProgram>> Run(const FusedLimits& limits) {
     program_.reset(new FusedProgram);
-    program_->seed_ = seed;
     program_->limits_ = limits;
     program_->values_ = NumValues(graph_);
     program_->shapes_ = builder_.Shapes(program_->values_);
@@ -392,8 +390,8 @@ class FusedCompiler {
 };
 
 absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Compile(
-    const CheckedGraph& graph, uint64_t seed, const FusedLimits& limits) {
-  return FusedCompiler(graph).Run(seed, limits);
+    const CheckedGraph& graph, const FusedLimits& limits) {
+  return FusedCompiler(graph).Run(limits);
 }
 
 }  // namespace leat::worker

@@ -118,8 +118,7 @@ absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
            input.fields[stored.output].bytes.data(), stored.bytes);
   }
   for (const Step& step : program.host_steps_[whose])
-    if (const absl::Status host =
-            RunHostStep(step, program.seed_, whose, input, scratch);
+    if (const absl::Status host = RunHostStep(step, whose, input, scratch);
         !host.ok())
       return ForTheCpu(host);
   if (whose != Whose::kRow) return absl::OkStatus();
@@ -146,7 +145,7 @@ absl::Status FusedGroup::ComposeChains(Whose whose, const RowInput& input,
     if (chain.whose != whose) continue;
     const bool first = chain.parent == c;
     chains[c] = first ? turned : chains[chain.parent];
-    RETURN_IF_ERROR(ComposeView(chain.ops, program.seed_, input,
+    RETURN_IF_ERROR(ComposeView(chain.ops, input,
                                 scratch->samples[whose].values, &chains[c]));
     if (!first || !program.reduces()) continue;
     image->halvings = chains[c].MostHalvings();
@@ -257,7 +256,7 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
     RETURN_IF_ERROR(PrepareViews(row, whose, scratch));
   }
   if (const absl::Status bound = stages_.PrepareRow(
-          row, whose, program.seed_, input, &scratch->samples[whose].values);
+          row, whose, input, &scratch->samples[whose].values);
       !bound.ok())
     return ForTheCpu(bound);
   if (state.part.width * state.part.height > kMaxSpan / 4)

@@ -33,11 +33,11 @@ std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample) {
   return memory.data();
 }
 
-absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
-                         const RowInput& input, FusedScratch* scratch) {
+absl::Status RunHostStep(const Step& step, Whose whose, const RowInput& input,
+                         FusedScratch* scratch) {
   std::byte* const out = PlaceHostValue(step.node, &scratch->samples[whose]);
   const std::vector<Tensor>& values = scratch->samples[whose].values;
-  const SampleRng rng = DrawsOf(seed, input, step.node, false);
+  const SampleRng rng = DrawsOf(input, step.node, false);
   if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
     *out = std::byte{Draw(*coin, rng)};
   } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
@@ -62,7 +62,7 @@ absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
       args.push_back(value == kNoValue ? nullptr : &values[value]);
     return RunHostKernel(
         *kernel->kernel,
-        {inputs, args, DrawsOf(seed, input, step.node, kernel->per_batch)},
+        {inputs, args, DrawsOf(input, step.node, kernel->per_batch)},
         values[step.node]);
   } else {
     Cast(values[InputOf(step)], step.dtype, out);

@@ -20,7 +20,7 @@ std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample);
 
 // Computes the step's value for one of the row's samples, in its own memory.
 // Errors: the operator's, for the sample or for its arguments.
-absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
-                         const RowInput& input, FusedScratch* scratch);
+absl::Status RunHostStep(const Step& step, Whose whose, const RowInput& input,
+                         FusedScratch* scratch);
 
 }  // namespace leat::worker

@@ -99,7 +99,7 @@ class FusedProgram {
   // kUnimplemented: the pipeline cannot be fused (names the node and its
   // operator), so the CPU computes such a job's rows.
   static absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(
-      const CheckedGraph& graph, uint64_t seed, const FusedLimits& limits = {});
+      const CheckedGraph& graph, const FusedLimits& limits = {});
 
   // How the image must be decoded: gray or RGB; whether EXIF turns it, which
   // PrepareRow takes into account.
@@ -192,7 +192,6 @@ class FusedProgram {
   // Returns the most that one image of a row takes; 0 if no view resamples.
   uint64_t MostTableBytes() const;
 
-  uint64_t seed_ = 0;
   FusedLimits limits_;
   size_t values_ = 0;     // of a row
   uint32_t encoded_ = 0;  // the reader's output that is decoded

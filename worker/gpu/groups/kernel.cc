@@ -34,13 +34,12 @@ constexpr uint64_t kPhotoElements = uint64_t{500} * 375 * 3;
 // Returns a program that gives values of per-sample sizes the room that a group
 // of at most `*rows` leaves them; sets *rows to the final number.
 absl::StatusOr<std::unique_ptr<FusedProgram>> CompileWithRoom(
-    const CheckedGraph& graph, uint64_t seed, uint64_t slot_bytes,
-    uint64_t* rows) {
+    const CheckedGraph& graph, uint64_t slot_bytes, uint64_t* rows) {
   for (;; *rows = std::max<uint64_t>(*rows - *rows / 4, kFewestRows)) {
     FusedLimits limits = kLimits;
     limits.value_bytes = RoomForValues(slot_bytes) / *rows;
     absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
-        FusedProgram::Compile(graph, seed, limits);
+        FusedProgram::Compile(graph, limits);
     const bool enough =
         fused.ok() && (!(*fused)->has_own_sizes() ||
                        (*fused)->most_elements() >= kPhotoElements);
@@ -70,9 +69,8 @@ absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
 
 // Sets the GPU's part of the program. kUnimplemented: why the kernel cannot run
 // it.
-absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
-                  uint64_t group_bytes, uint64_t slot_bytes,
-                  GpuProgram* program) {
+absl::Status Fuse(const CheckedGraph& graph, uint64_t group_bytes,
+                  uint64_t slot_bytes, GpuProgram* program) {
   const bool exact = program->decoder_class == DecoderClass::kExact;
   RETURN_IF_ERROR(exact ? CheckDeviceForms(graph) : CheckDecoderForms(graph));
   const size_t row_bytes = graph.schema.row_bytes();
@@ -85,7 +83,7 @@ absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
   uint64_t rows = std::clamp<uint64_t>((group_bytes - padding) / row_bytes, 1,
                                        kMaxGpuGroupRows);
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
-                   CompileWithRoom(graph, seed, slot_bytes, &rows));
+                   CompileWithRoom(graph, slot_bytes, &rows));
   ASSIGN_OR_RETURN(
       program->most_rows,
       MostRows(*fused, exact ? std::min<size_t>(rows, kFewestRows) : 1, rows,
@@ -116,15 +114,13 @@ class RefusedGroup final : public KernelGroup {
 }  // namespace
 
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
-                                         uint64_t seed,
                                          DecoderClass decoder_class,
                                          uint64_t group_bytes,
                                          uint64_t slot_bytes) {
   GpuProgram program{.decoder_class = decoder_class,
                      .fields = graph.schema.fields.size()};
-  ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
-  const absl::Status fused =
-      Fuse(graph, seed, group_bytes, slot_bytes, &program);
+  ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph));
+  const absl::Status fused = Fuse(graph, group_bytes, slot_bytes, &program);
   if (fused.ok()) return program;
   if (decoder_class != DecoderClass::kExact || !absl::IsUnimplemented(fused))
     return fused;

@@ -46,7 +46,6 @@ class GpuKernel final : public RowKernel {
 // why). `group_bytes`, `slot_bytes`: the bytes of a slot for results, and for
 // pixels and values.
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
-                                         uint64_t seed,
                                          DecoderClass decoder_class,
                                          uint64_t group_bytes,
                                          uint64_t slot_bytes);

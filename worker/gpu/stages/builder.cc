@@ -137,8 +137,7 @@ absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
   for (const uint32_t arg : operation.args)
     args.push_back(arg == kNoValue ? nullptr : &row.values()[arg]);
   return operation.kernel->FormOf(
-      {inputs, args,
-       DrawsOf(row.seed(), row.input(), step.node, operation.per_batch)});
+      {inputs, args, DrawsOf(row.input(), step.node, operation.per_batch)});
 }
 
 absl::StatusOr<const DeviceForm*> StageRow::FormOnce(const Step& step) const {

@@ -12,9 +12,9 @@ namespace {
 
 class BoundRow final : public StageRow {
  public:
-  BoundRow(const StageGroup& group, size_t row, uint64_t seed,
-           const RowInput& input, const std::vector<Tensor>& values)
-      : group_(group), row_(row), seed_(seed), input_(input), values_(values) {}
+  BoundRow(const StageGroup& group, size_t row, const RowInput& input,
+           const std::vector<Tensor>& values)
+      : group_(group), row_(row), input_(input), values_(values) {}
 
   uint64_t AddressOf(const StageTensor& tensor) const override {
     return group_.AddressOf(row_, tensor);
@@ -22,12 +22,10 @@ class BoundRow final : public StageRow {
   uint64_t FaultAddress() const override { return group_.FaultAddressOf(row_); }
   const std::vector<Tensor>& values() const override { return values_; }
   const RowInput& input() const override { return input_; }
-  uint64_t seed() const override { return seed_; }
 
  private:
   const StageGroup& group_;
   const size_t row_;
-  const uint64_t seed_;
   const RowInput& input_;
   const std::vector<Tensor>& values_;
 };
@@ -74,18 +72,17 @@ StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {
       block_.data() + at_ + program_->DescriptorAt(stage, rows_, row));
 }
 
-absl::Status StageGroup::PrepareRow(size_t row, Whose whose, uint64_t seed,
+absl::Status StageGroup::PrepareRow(size_t row, Whose whose,
                                     const RowInput& input,
                                     std::vector<Tensor>* values) {
   for (const SizedStep& step : program_->sized_steps())
     if (step.whose == whose)
-      RETURN_IF_ERROR(
-          SetSizes(step, seed, input, program_->most_elements(), values));
+      RETURN_IF_ERROR(SetSizes(step, input, program_->most_elements(), values));
   for (const StageHostValue& host : program_->host_values())
     if (host.whose == whose)
       memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
              (*values)[host.value].data, host.bytes);
-  const BoundRow bound(*this, row, seed, input, *values);
+  const BoundRow bound(*this, row, input, *values);
   for (size_t i = 0; i < program_->stages().size(); ++i) {
     const Stage& stage = *program_->stages()[i];
     if (stage.whose() != whose) continue;

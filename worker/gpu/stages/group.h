@@ -43,8 +43,8 @@ class StageGroup {
   // values. `values`: of its nodes; with data if the host computes them, with
   // sizes if these are known or come from the decoder. Errors: those of
   // SetSizes and Stage::Bind.
-  absl::Status PrepareRow(size_t row, Whose whose, uint64_t seed,
-                          const RowInput& input, std::vector<Tensor>* values);
+  absl::Status PrepareRow(size_t row, Whose whose, const RowInput& input,
+                          std::vector<Tensor>* values);
   // Sets the source of `stage`, added by AddSource: a view of that size, whose
   // tables are in the block. TakeRow follows.
   void BindSource(size_t row, size_t stage, ImageSize size,

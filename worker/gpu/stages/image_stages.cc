@@ -77,8 +77,7 @@ class PixelsStage final : public ImageStage {
 absl::StatusOr<View> ViewFor(const ImageStep& image, Sizes in, Sizes out,
                              const StageRow& row) {
   View view(ImageSize{in[0], in[1]});
-  RETURN_IF_ERROR(
-      ComposeView(image.ops, row.seed(), row.input(), row.values(), &view));
+  RETURN_IF_ERROR(ComposeView(image.ops, row.input(), row.values(), &view));
   const ImageSize size = view.size();
   if (size.height != out[0] || size.width != out[1])
     return Internal("view of {} × {}, want {} × {}", size.width, size.height,

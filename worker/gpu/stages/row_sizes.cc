@@ -13,7 +13,6 @@ namespace {
 // Computes the sizes of one step's result from those of its inputs.
 struct SizesAfter {
   const SizedStep& sized;
-  const uint64_t seed;
   const RowInput& input;
   const std::vector<Tensor>& values;
   Tensor* result;
@@ -31,14 +30,13 @@ struct SizesAfter {
     for (const uint32_t arg : operation.args)
       args.push_back(arg == kNoValue ? nullptr : &values[arg]);
     return operation.kernel->Shape(
-        {inputs, args,
-         DrawsOf(seed, input, sized.step.node, operation.per_batch)},
+        {inputs, args, DrawsOf(input, sized.step.node, operation.per_batch)},
         result);
   }
   absl::Status operator()(const ImageStep& image) const {
     const Tensor& in = values[image.input];
     View view(ImageSize{in.dims[0], in.dims[1]});
-    RETURN_IF_ERROR(ComposeView(image.ops, seed, input, values, &view));
+    RETURN_IF_ERROR(ComposeView(image.ops, input, values, &view));
     result->rank = 3;
     result->dims = {view.size().height, view.size().width, in.dims[2]};
     return absl::OkStatus();
@@ -113,12 +111,11 @@ absl::Status SetSizes(uint32_t value, DType dtype,
   return absl::OkStatus();
 }
 
-absl::Status SetSizes(const SizedStep& sized, uint64_t seed,
-                      const RowInput& input, uint64_t most,
-                      std::vector<Tensor>* values) {
+absl::Status SetSizes(const SizedStep& sized, const RowInput& input,
+                      uint64_t most, std::vector<Tensor>* values) {
   Tensor result{sized.step.dtype, 0, {}, nullptr};
-  RETURN_IF_ERROR(std::visit(SizesAfter{sized, seed, input, *values, &result},
-                             sized.step.what));
+  RETURN_IF_ERROR(
+      std::visit(SizesAfter{sized, input, *values, &result}, sized.step.what));
   if (static_cast<size_t>(result.rank) != sized.shape.size())
     return Internal("node {} has {} axes, want {}", sized.step.node,
                     result.rank, sized.shape.size());

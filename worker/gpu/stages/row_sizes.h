@@ -29,8 +29,7 @@ absl::Status SetSizes(uint32_t value, DType dtype,
 
 // Sets the sizes of a step's result from its inputs. Other errors are those of
 // RowProgram for this row, or for a value that it would not compute.
-absl::Status SetSizes(const SizedStep& sized, uint64_t seed,
-                      const RowInput& input, uint64_t most,
-                      std::vector<Tensor>* values);
+absl::Status SetSizes(const SizedStep& sized, const RowInput& input,
+                      uint64_t most, std::vector<Tensor>* values);
 
 }  // namespace leat::worker

@@ -60,7 +60,6 @@ class StageRow {
   // host has computed.
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
-  virtual uint64_t seed() const = 0;
   // Returns the form of a kernel's step. It is made once for successive stages
   // of the same node. Valid until the next call.
   absl::StatusOr<const DeviceForm*> FormOnce(const Step& step) const;

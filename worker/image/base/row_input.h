@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowInput: the input of a row's computation: a sample as it is stored, and the
-// numbers that seed its random draws.
+// numbers that key its random draws.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ class PartnerRow;
 // One sample as stored, with a field for each of the reader's outputs. Read
 // only during Run.
 struct RowInput {
+  uint64_t seed = 0;   // of all draws: the job's
   uint64_t epoch = 0;  // of the sample's own draws; in a stream, its pass
   uint64_t sample = 0;
   std::span<const StoredField> fields;
-  // Seed the draws that a whole batch shares: the same in all rows of a step.
+  // Key the draws that a whole batch shares: the same in all rows of a step.
   uint64_t step = 0;
   uint64_t step_epoch = 0;
   PartnerRow* partner =

@@ -328,9 +328,8 @@ std::vector<uint32_t> NeededAlways(const RowProgram::State& program) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
-    const CheckedGraph& graph, uint64_t seed, bool fuse) {
+    const CheckedGraph& graph, bool fuse) {
   auto state = std::make_unique<State>();
-  state->seed = seed;
   state->stored = graph.types[graph.reader];
   state->fields = graph.schema.fields;
   state->places.assign(graph.graph.nodes.size(), -1);

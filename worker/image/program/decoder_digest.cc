@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
   graph.outputs = {{"image", {2, 0}}};
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
   *schema = checked.schema;
-  return RowProgram::Compile(checked, kSeed);
+  return RowProgram::Compile(checked);
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images) {
       const StoredField fields[] = {
           {std::as_bytes(std::span(image)), {}},
           {std::as_bytes(std::span(&label, size_t{1})), {}}};
-      const absl::Status status =
-          program->Run({.fields = fields}, scratch, std::span(&output, 1));
+      const absl::Status status = program->Run(
+          {.seed = kSeed, .fields = fields}, scratch, std::span(&output, 1));
       hash.UpdateU64(static_cast<uint64_t>(status.code()));
       if (status.ok()) hash.Update(std::span<const std::byte>(pixels));
       scratch.EndRow();

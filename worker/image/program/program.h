@@ -132,16 +132,14 @@ std::vector<RandomNode> RandomNodes(const CheckedGraph& graph,
                                     std::span<const Step> steps);
 
 // Returns the generator of the operator of `node` for a row; `per_batch`: it is
-// seeded by the row's step, not by its sample.
-SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
-                  bool per_batch);
+// keyed by the row's step, not by its sample.
+SampleRng DrawsOf(const RowInput& input, uint32_t node, bool per_batch);
 
 // Makes a sample's draw.
 bool Draw(const CoinFlipStep& coin, SampleRng rng);
 float Draw(const UniformStep& uniform, SampleRng rng);
 
 struct RowProgram::State {
-  uint64_t seed = 0;
   std::vector<ValueType> stored;  // of the reader
   std::vector<Step> steps;
   std::vector<Field> fields;

@@ -78,12 +78,11 @@ std::vector<RandomNode> RandomNodes(const CheckedGraph& graph,
   return random;
 }
 
-SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
-                  bool per_batch) {
+SampleRng DrawsOf(const RowInput& input, uint32_t node, bool per_batch) {
   if (per_batch)
-    return SampleRng(MixKey(seed, 0, kBatchSalt), input.step_epoch, input.step,
-                     node);
-  return SampleRng(seed, input.epoch, input.sample, node);
+    return SampleRng(MixKey(input.seed, 0, kBatchSalt), input.step_epoch,
+                     input.step, node);
+  return SampleRng(input.seed, input.epoch, input.sample, node);
 }
 
 bool Draw(const CoinFlipStep& coin, SampleRng rng) {

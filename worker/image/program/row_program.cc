@@ -128,14 +128,13 @@ class Execution {
     View view(size);
     for (const ImageOp& op : ops) {
       if (op.node == draw->node) {
-        const Rect window = DrawnWindow(op, program_.seed, input_, view.size());
+        const Rect window = DrawnWindow(op, input_, view.size());
         for (const int64_t each :
              {window.y, window.x, window.height, window.width})
           draw->values.push_back(static_cast<double>(each));
         return absl::OkStatus();
       }
-      RETURN_IF_ERROR(
-          ComposeView({op}, program_.seed, input_, row_.values, &view));
+      RETURN_IF_ERROR(ComposeView({op}, input_, row_.values, &view));
     }
     return Internal("node {} is in no step", draw->node);
   }
@@ -225,8 +224,7 @@ class Execution {
                                         decode.reduce ? DecodeScale::kReduced
                                                       : DecodeScale::kFull));
     View view(image.size());
-    RETURN_IF_ERROR(
-        ComposeView(decode.ops, program_.seed, input_, row_.values, &view));
+    RETURN_IF_ERROR(ComposeView(decode.ops, input_, row_.values, &view));
     if (decode.reduce) image.Reduce(scratch_, &view);
     const Colours colours = decode.colours();
     ASSIGN_OR_RETURN(std::byte* const out,
@@ -245,16 +243,15 @@ class Execution {
   absl::Status RunStep(const Step& step, const ImageStep& image) {
     const Tensor& in = Value(image.input);
     View view(ImageSize{in.dims[0], in.dims[1]});
-    RETURN_IF_ERROR(
-        ComposeView(image.ops, program_.seed, input_, row_.values, &view));
+    RETURN_IF_ERROR(ComposeView(image.ops, input_, row_.values, &view));
     ASSIGN_OR_RETURN(
         std::byte* const out,
         Place(step, {view.size().height, view.size().width, in.dims[2]}));
     if (const DamagedView* of = DamageOf(image.input)) {
       DamagedView damage = *of;
       bool damaged = false;
-      RETURN_IF_ERROR(damage.Extend(image.ops, program_.seed, input_,
-                                    row_.values, scratch_, &damaged));
+      RETURN_IF_ERROR(
+          damage.Extend(image.ops, input_, row_.values, scratch_, &damaged));
       if (damaged) row_.damaged.emplace_back(step.node, std::move(damage));
     }
     return RunOnTensor(view, in, scratch_, out);
@@ -285,7 +282,7 @@ class Execution {
   }
 
   SampleRng Rng(const Step& step, bool per_batch = false) const {
-    return DrawsOf(program_.seed, input_, step.node, per_batch);
+    return DrawsOf(input_, step.node, per_batch);
   }
 
   absl::Status RunStep(const Step& step, const CoinFlipStep& coin) {

@@ -39,11 +39,11 @@ struct NodeDraw {
 
 class RowProgram {
  public:
-  // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
+  // kUnimplemented: an operator without a CPU kernel.
   // `fuse` false: every operator runs by itself, on images decoded whole; this
   // is slow, with the same bytes (for tests).
   static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(
-      const CheckedGraph& graph, uint64_t seed, bool fuse = true);
+      const CheckedGraph& graph, bool fuse = true);
   ~RowProgram();
 
   // Computes a row: outputs[f] receives field f of the schema, exactly

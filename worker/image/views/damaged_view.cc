@@ -25,7 +25,7 @@ absl::Status DamagedView::Check(ImageScratch& scratch) const {
   return part.y + part.height > sound_rows ? why : absl::OkStatus();
 }
 
-absl::Status DamagedView::Extend(const std::vector<ImageOp>& ops, uint64_t seed,
+absl::Status DamagedView::Extend(const std::vector<ImageOp>& ops,
                                  const RowInput& input,
                                  const std::vector<Tensor>& values,
                                  ImageScratch& scratch, bool* damaged) {
@@ -34,7 +34,7 @@ absl::Status DamagedView::Extend(const std::vector<ImageOp>& ops, uint64_t seed,
       *damaged = false;
       return Check(scratch);
     }
-    RETURN_IF_ERROR(ComposeView({op}, seed, input, values, &view));
+    RETURN_IF_ERROR(ComposeView({op}, input, values, &view));
     Note({op});
   }
   *damaged = true;

@@ -37,9 +37,9 @@ struct DamagedView {
   // Applies the operators to the view, as ComposeView does. An operator that
   // cannot extend a view uses the whole value before it: Extend then returns
   // Check() and sets *damaged to false, since a sound value stays sound.
-  absl::Status Extend(const std::vector<ImageOp>& ops, uint64_t seed,
-                      const RowInput& input, const std::vector<Tensor>& values,
-                      ImageScratch& scratch, bool* damaged);
+  absl::Status Extend(const std::vector<ImageOp>& ops, const RowInput& input,
+                      const std::vector<Tensor>& values, ImageScratch& scratch,
+                      bool* damaged);
 };
 
 }  // namespace leat::worker

@@ -268,12 +268,12 @@ void DrawAndResize(const ImageOp& op, const Rect& window, View* view) {
       op.filters);
 }
 
-absl::Status Apply(const ImageOp& op, uint64_t seed, const RowInput& input,
+absl::Status Apply(const ImageOp& op, const RowInput& input,
                    const std::vector<Tensor>& values, View* view) {
   const ImageSize size = view->size();
   switch (op.kind) {
     case ImageOp::Kind::kRandomResizedCrop:
-      DrawAndResize(op, DrawnWindow(op, seed, input, size), view);
+      DrawAndResize(op, DrawnWindow(op, input, size), view);
       break;
     case ImageOp::Kind::kResize: {
       ASSIGN_OR_RETURN(const Resizing resizing, ResizingOf(op, size, values));
@@ -281,7 +281,7 @@ absl::Status Apply(const ImageOp& op, uint64_t seed, const RowInput& input,
       break;
     }
     case ImageOp::Kind::kRandomCrop:
-      view->Crop(DrawnWindow(op, seed, input, size));
+      view->Crop(DrawnWindow(op, input, size));
       break;
     case ImageOp::Kind::kWindow: {
       ASSIGN_OR_RETURN(
@@ -311,17 +311,14 @@ absl::Status Apply(const ImageOp& op, uint64_t seed, const RowInput& input,
 
 }  // namespace
 
-Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
-                 ImageSize size) {
-  SampleRng rng(seed, input.epoch, input.sample, op.node);
+Rect DrawnWindow(const ImageOp& op, const RowInput& input, ImageSize size) {
+  SampleRng rng(input.seed, input.epoch, input.sample, op.node);
   return op.window.Draw(size, &rng);
 }
 
-absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
-                         const RowInput& input,
+absl::Status ComposeView(const std::vector<ImageOp>& ops, const RowInput& input,
                          const std::vector<Tensor>& values, View* view) {
-  for (const ImageOp& op : ops)
-    RETURN_IF_ERROR(Apply(op, seed, input, values, view));
+  for (const ImageOp& op : ops) RETURN_IF_ERROR(Apply(op, input, values, view));
   return absl::OkStatus();
 }
 

@@ -62,13 +62,11 @@ struct ImageOp {
 // Returns the window of an image of `size` that a random operator takes for
 // this row.
 // REQUIRES: kRandomResizedCrop or kRandomCrop.
-Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
-                 ImageSize size);
+Rect DrawnWindow(const ImageOp& op, const RowInput& input, ImageSize size);
 
 // Applies the operators to *view, with this row's draws and the values computed
 // so far.
-absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
-                         const RowInput& input,
+absl::Status ComposeView(const std::vector<ImageOp>& ops, const RowInput& input,
                          const std::vector<Tensor>& values, View* view);
 
 // Builds the tables of a view that resamples, but not by rule "dali". The

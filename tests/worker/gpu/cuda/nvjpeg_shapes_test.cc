@@ -54,11 +54,14 @@ class NvjpegShapes : public GpuTest {
     const GroupOutputs outputs = memory.Outputs(samples.size());
     const auto group = pipeline.kernel().BeginGroup(outputs);
     for (size_t row = 0; row < samples.size(); ++row)
-      EXPECT_TRUE(group
-                      ->Prepare(row, {.epoch = 1, .sample = samples[row]},
-                                StoredImage(AsSpan(photos_[samples[row]]), 0),
-                                pipeline.state())
-                      .ok());
+      EXPECT_TRUE(
+          group
+              ->Prepare(
+                  row,
+                  {.seed = kGpuTestSeed, .epoch = 1, .sample = samples[row]},
+                  StoredImage(AsSpan(photos_[samples[row]]), 0),
+                  pipeline.state())
+              .ok());
     for (const absl::Status& status : GpuPipeline::RunGroup(*group))
       EXPECT_TRUE(status.ok()) << status;
     std::vector<RowBytes> rows;

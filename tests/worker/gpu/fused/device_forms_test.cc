@@ -124,7 +124,7 @@ bool IsABound(const absl::Status& status) {
 // Expects agreement; returns true if the GPU computes it.
 bool ExpectAgreement(const CheckedGraph& graph) {
   const absl::Status table = CheckDeviceForms(graph);
-  const auto program = FusedProgram::Compile(graph, 1);
+  const auto program = FusedProgram::Compile(graph);
   const absl::Status& compiler = program.status();
   EXPECT_TRUE(table.ok() || absl::IsUnimplemented(table)) << table;
   EXPECT_TRUE(compiler.ok() || absl::IsUnimplemented(compiler)) << compiler;

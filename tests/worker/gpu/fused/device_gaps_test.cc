@@ -70,7 +70,7 @@ std::string WhyNot(std::vector<Node> more) {
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return "";
   const std::string why(CheckDeviceForms(*graph).message());
-  const absl::Status compiled = FusedProgram::Compile(*graph, 1).status();
+  const absl::Status compiled = FusedProgram::Compile(*graph).status();
   EXPECT_EQ(compiled.ok(), why.empty()) << why << "; " << compiled;
   const size_t op = why.find('(');
   if (!why.starts_with("node ") || op == std::string::npos) return why;
@@ -127,7 +127,7 @@ TEST(DeviceGaps, OfReducedDecodesYcbcrHasNoForm) {
               ycbcr ? "node 1 (decode) makes YCbCr of an image of a smaller "
                       "scale"
                     : "");
-    EXPECT_EQ(FusedProgram::Compile(*checked, 1).ok(), !ycbcr);
+    EXPECT_EQ(FusedProgram::Compile(*checked).ok(), !ycbcr);
   }
 }
 

@@ -191,7 +191,7 @@ class FusedRate : public FusedDevice {
   static constexpr size_t kRows = 64;
 
   void Measure(const Graph& graph, const char* what) {
-    const auto program = Fuse(graph, 1);
+    const auto program = Fuse(graph);
     Block block(program->BlockBytes(kRows));
     FusedGroup group;
     FusedScratch scratch;
@@ -202,8 +202,9 @@ class FusedRate : public FusedDevice {
     uint64_t bytes = 0, at = 0;
     for (size_t row = 0; row < kRows; ++row) {
       const StoredSize size{375, 500};
-      const auto part =
-          group.PrepareRow(row, {0, row, stored.fields}, size, 1, &scratch);
+      const auto part = group.PrepareRow(
+          row, {.seed = 1, .sample = row, .fields = stored.fields}, size, 1,
+          &scratch);
       ASSERT_TRUE(part.ok());
       FusedSource source{.held = {0, 0, 500, 375}, .pitch = 1500};
       source.address = gpu_.memory() + (size_t{64} << 20) + row * 1500 * 375;

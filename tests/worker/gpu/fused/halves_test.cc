@@ -124,7 +124,7 @@ TEST(FusedGroup, ComputesASmallerImageAsTheWholeOneThatItStandsFor) {
     const bool gray = random() % 3 == 0;
     const Graph graph = TwoViews(random, gray);
     const BatchSchema schema = Check(graph)->schema;
-    const auto program = Fuse(graph, round);
+    const auto program = Fuse(graph);
     const StoredSize stored{16 + random() % 150, 16 + random() % 150};
     const int exif = 1 + static_cast<int>(random() % 8);
     Block block(program->BlockBytes(1));
@@ -155,7 +155,7 @@ TEST(FusedGroup, IsHalvedAsOftenAsAllItsViewsBear) {
   graph.nodes[2] = {
       "resize", {{1, 0}}, {{"size", std::vector<int64_t>{30, 30}}}};
   const auto most = [&](int64_t width, int64_t height) {
-    const auto program = Fuse(graph, 1);
+    const auto program = Fuse(graph);
     Block block(program->BlockBytes(1));
     FusedGroup group;
     FusedScratch scratch;

@@ -16,7 +16,7 @@ namespace {
 // A row whose image the test decodes by itself.
 RowInput RowOf(uint64_t epoch, uint64_t sample) {
   static const StoredSample stored = StoredImage({}, 7);
-  return {epoch, sample, stored.fields};
+  return {.seed = 3, .epoch = epoch, .sample = sample, .fields = stored.fields};
 }
 
 using ::testing::HasSubstr;
@@ -29,7 +29,7 @@ absl::Status CompileError(const Graph& graph) {
   const auto checked = Check(graph);
   EXPECT_TRUE(checked.ok()) << Message(checked.status());
   EXPECT_TRUE(absl::IsUnimplemented(CheckDeviceForms(*checked)));
-  return FusedProgram::Compile(*checked, 1).status();
+  return FusedProgram::Compile(*checked).status();
 }
 
 TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
@@ -50,7 +50,7 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
 }
 
 TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
-  const auto program = Fuse(TrainingGraph(32), 1);
+  const auto program = Fuse(TrainingGraph(32));
   ASSERT_EQ(program->fields(), 4u);
   EXPECT_TRUE(program->from_pixels(0));
   EXPECT_FALSE(program->from_pixels(1));
@@ -73,7 +73,7 @@ TEST(FusedProgram, HasThePartsOfTheHeadersExample) {
   graph.nodes.push_back(
       {"one_hot", {{0, 1}}, {{"num_classes", Value(int64_t{9})}}});
   graph.outputs = {{"image", {4, 0}}, {"plain", {5, 0}}, {"label", {6, 0}}};
-  const auto program = Fuse(graph, 1);
+  const auto program = Fuse(graph);
   ASSERT_EQ(program->fields(), 3u);
   EXPECT_EQ(program->views(), 1u);
   EXPECT_GE(program->stages(), 2u);
@@ -86,7 +86,7 @@ TEST(FusedProgram, HasThePartsOfTheHeadersExample) {
 TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
   constexpr size_t kRows = 23;
   const Graph graph = TrainingGraph(20);
-  const auto program = Fuse(graph, 3);
+  const auto program = Fuse(graph);
   Runner cpu(graph, 3);
   std::vector<std::string> jpegs;
   std::vector<std::vector<uint8_t>> pixels(kRows);
@@ -160,7 +160,7 @@ TEST(FusedGroup, ReturnsOnlyThePartThatIsRead) {
                                 {{"size", Ints{10, 20}},
                                  {"pos_y", Value(1.0)},
                                  {"pos_x", Value(0.0)}}}});
-  const auto program = Fuse(graph, 1);
+  const auto program = Fuse(graph);
   Block block(program->BlockBytes(1));
   FusedGroup group;
   FusedScratch scratch;
@@ -193,7 +193,7 @@ TEST(FusedGroup, ReturnsThePartThatAllViewsReadTogether) {
   graph.nodes.push_back(crop(10, 0.0));
   graph.nodes.push_back(crop(20, 0.5));
   graph.outputs = {{"small", {2, 0}}, {"large", {3, 0}}};
-  const auto program = Fuse(graph, 1);
+  const auto program = Fuse(graph);
   EXPECT_EQ(program->views(), 2u);
   EXPECT_EQ(program->launch(7).grid_y, 14u);
   Block block(program->BlockBytes(1));
@@ -209,7 +209,7 @@ TEST(FusedGroup, RefusesWhatIsTooMuchForAThread) {
       ChainOf({{"resize",
                 {},
                 {{"size", Ints{2, 2}}, {"interpolation", Text("lanczos3")}}}});
-  const auto program = Fuse(graph, 1, {.max_table_bytes = size_t{4} << 20});
+  const auto program = Fuse(graph, {.max_table_bytes = size_t{4} << 20});
   Block block(program->BlockBytes(1));
   FusedGroup group;
   FusedScratch scratch;
@@ -223,7 +223,7 @@ TEST(FusedGroup, RefusesWhatIsTooMuchForAThread) {
 }
 
 TEST(FusedGroup, RefusesAReadersScalarOfAnotherSize) {
-  const auto program = Fuse(TrainingGraph(8), 1);
+  const auto program = Fuse(TrainingGraph(8));
   Block block(program->BlockBytes(1));
   FusedGroup group;
   FusedScratch scratch;
@@ -252,10 +252,10 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
                                     {{"size", Ints{64, 33}},
                                      {"area", std::vector<double>{0.9, 1}},
                                      {"interpolation", Text(filter)}}}});
-      const auto probe = Fuse(graph, 1);
+      const auto probe = Fuse(graph);
       const uint64_t bound = probe->TableBytesBound(side);
-      const auto program = Fuse(graph, 1, {.max_table_bytes = bound});
-      const auto tight = Fuse(graph, 1, {.max_table_bytes = 64});
+      const auto program = Fuse(graph, {.max_table_bytes = bound});
+      const auto tight = Fuse(graph, {.max_table_bytes = 64});
       Block block(program->BlockBytes(2));
       FusedGroup group;
       FusedScratch scratch;
@@ -275,7 +275,7 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
 }
 
 TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
-  const auto program = Fuse(TrainingGraph(8), 1);
+  const auto program = Fuse(TrainingGraph(8));
   Block block(program->BlockBytes(4));
   FusedGroup group;
   EXPECT_TRUE(group.Begin(*program, 4, block.span()).ok());
@@ -292,7 +292,7 @@ TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
 
 TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
   const auto program =
-      Fuse(TrainingGraph(48), 1, {.max_table_bytes = size_t{16} << 10});
+      Fuse(TrainingGraph(48), {.max_table_bytes = size_t{16} << 10});
   Block block(program->BlockBytes(2));
   FusedGroup group;
   FusedScratch scratch;
@@ -315,7 +315,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
 }
 
 TEST(FusedGroup, AllocatesNothingInSteadyState) {
-  const auto program = Fuse(TrainingGraph(48), 1);
+  const auto program = Fuse(TrainingGraph(48));
   Block block(program->BlockBytes(8));
   FusedGroup group;
   FusedScratch scratch;

@@ -121,11 +121,11 @@ class HostRunner : public KernelRunner {
   std::vector<Block> blocks_;
 };
 
-inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph, uint64_t seed,
+inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph,
                                           const FusedLimits& limits = {}) {
   auto checked = Check(graph);
   if (!checked.ok()) ADD_FAILURE() << Message(checked.status());
-  auto program = FusedProgram::Compile(*checked, seed, limits);
+  auto program = FusedProgram::Compile(*checked, limits);
   if (!program.ok()) ADD_FAILURE() << Message(program.status());
   return *std::move(program);
 }
@@ -134,7 +134,8 @@ inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph, uint64_t seed,
 class FusedRunner {
  public:
   FusedRunner(const Graph& graph, uint64_t seed, KernelRunner& runner)
-      : program(Fuse(graph, seed)),
+      : program(Fuse(graph)),
+        seed_(seed),
         runner_(runner),
         block_(program->BlockBytes(1)) {
     schema = Check(graph)->schema;
@@ -149,7 +150,8 @@ class FusedRunner {
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
     RETURN_IF_ERROR(group_.Begin(*program, 1, block_.span()));
     const StoredSample stored = StoredImage({}, 7);
-    const RowInput input{.epoch = epoch,
+    const RowInput input{.seed = seed_,
+                         .epoch = epoch,
                          .sample = sample,
                          .fields = stored.fields,
                          .step_epoch = epoch};
@@ -201,6 +203,7 @@ class FusedRunner {
             memory.begin() + static_cast<ptrdiff_t>(at + bytes)};
   }
 
+  const uint64_t seed_;
   KernelRunner& runner_;
   Block block_;
   FusedGroup group_;

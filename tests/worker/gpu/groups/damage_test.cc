@@ -59,7 +59,7 @@ class GpuDamageTest : public HostGroupTest {
       std::vector<absl::Status> prepared;
       for (size_t i = 0; i < count; ++i)
         prepared.push_back(group->Prepare(
-            i, {.epoch = kEpoch, .sample = begin + i},
+            i, {.seed = kGpuTestSeed, .epoch = kEpoch, .sample = begin + i},
             StoredImage(AsSpan(files[begin + i]), 7), pipeline.state()));
       const std::vector<absl::Status> computed = GpuPipeline::RunGroup(*group);
       for (size_t i = 0; i < count; ++i) {

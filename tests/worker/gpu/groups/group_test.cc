@@ -63,7 +63,7 @@ TEST_F(HostGroupTest, ValuesThatDoNotFitTheSlotMakeGroupsSmaller) {
   };
   const auto refused =
       gpus_->kernels()
-          .compile(*Check(inverted(420)), 1, DecoderClass::kNvjpeg)
+          .compile(*Check(inverted(420)), DecoderClass::kNvjpeg)
           .status();  // over half of the slot
   EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
   EXPECT_THAT(std::string(Message(refused)),
@@ -160,7 +160,7 @@ TEST_F(HostGroupTest, RowsOfASamplesOwnSizeHaveRoomForAPhoto) {
        {std::pair{1, 8}, {64, 24}, {512, 128}}) {
     config_.slot_bytes = uint64_t{static_cast<uint64_t>(mebibytes)} << 20;
     const auto program =
-        CompileForGpu(*Check(OwnSizeGraph(16)), 1, DecoderClass::kExact,
+        CompileForGpu(*Check(OwnSizeGraph(16)), DecoderClass::kExact,
                       config_.group_bytes, config_.slot_bytes);
     ASSERT_TRUE(program.ok()) << program.status();
     ASSERT_NE(program->fused, nullptr);
@@ -178,8 +178,8 @@ TEST_F(HostGroupTest, FieldsOfAFullGroupLeaveTheRoomBehindThemAlone) {
   const size_t row_bytes = graph.schema.row_bytes();
   for (const uint64_t rows : {2, 7, 33, 69}) {
     const uint64_t group_bytes = rows * row_bytes;
-    const auto program = CompileForGpu(graph, 1, DecoderClass::kExact,
-                                       group_bytes, config_.slot_bytes);
+    const auto program = CompileForGpu(graph, DecoderClass::kExact, group_bytes,
+                                       config_.slot_bytes);
     ASSERT_TRUE(program.ok()) << program.status();
     uint64_t end = 0;
     for (const Field& field : graph.schema.fields)
@@ -194,7 +194,7 @@ TEST_F(HostGroupTest, ValuesOfASamplesOwnSizeAreOfClassExact) {
   Open();
   const auto refused =
       gpus_->kernels()
-          .compile(*Check(OwnSizeGraph(16)), 1, DecoderClass::kNvjpeg)
+          .compile(*Check(OwnSizeGraph(16)), DecoderClass::kNvjpeg)
           .status();
   EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
   EXPECT_THAT(std::string(Message(refused)),
@@ -305,11 +305,11 @@ TEST_F(HostGroupTest, APipelineThatCannotBeFusedGoesToTheCpuOrIsRefused) {
       {"resize", {{3, 0}}, {{"size", std::vector<int64_t>{8, 8}}}});
   graph.outputs.push_back({"other", {4, 0}});
   const CheckedGraph checked = *Check(graph);
-  const auto cpu = gpus_->kernels().compile(checked, 1, DecoderClass::kExact);
+  const auto cpu = gpus_->kernels().compile(checked, DecoderClass::kExact);
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   EXPECT_FALSE((*cpu)->staged(false));
   const auto refused =
-      gpus_->kernels().compile(checked, 1, DecoderClass::kNvjpeg).status();
+      gpus_->kernels().compile(checked, DecoderClass::kNvjpeg).status();
   EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
   EXPECT_THAT(std::string(Message(refused)), ::testing::HasSubstr("decode"));
 }
@@ -338,7 +338,7 @@ TEST_F(HostGroupTest, ADeviceWithoutADecoderHasClassExactOnly) {
   EXPECT_EQ(gpus_->decoder_classes(),
             std::vector<DecoderClass>{DecoderClass::kExact});
   const auto refused =
-      gpus_->kernels().compile(*Check(CropGraph(32)), 1, DecoderClass::kNvjpeg);
+      gpus_->kernels().compile(*Check(CropGraph(32)), DecoderClass::kNvjpeg);
   EXPECT_TRUE(absl::IsUnimplemented(refused.status())) << refused.status();
   GpuPipeline pipeline(CropGraph(32), *gpus_);
   ExpectExact(pipeline, {MakeJpeg({})});

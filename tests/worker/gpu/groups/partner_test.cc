@@ -159,9 +159,8 @@ TEST_F(HostGroupTest, AGroupHasTheRowsWhoseValuesFitTheSlot) {
 TEST_F(HostGroupTest, PartnersAreOfClassExact) {
   Open();
   for (const Graph& graph : AllGraphs()) {
-    const auto refused = gpus_->kernels()
-                             .compile(*Check(graph), 1, DecoderClass::kNvjpeg)
-                             .status();
+    const auto refused =
+        gpus_->kernels().compile(*Check(graph), DecoderClass::kNvjpeg).status();
     EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("(partner) gives"));
   }

@@ -83,7 +83,10 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
     const size_t next = (row + 1) % images.size();
     const StoredSample beside =
         StoredImage(AsSpan(images[next]), kPartnersLabel);
-    RowBeside partner({3, next, beside.fields});
+    RowBeside partner({.seed = cpu.seed,
+                       .epoch = 3,
+                       .sample = next,
+                       .fields = beside.fields});
     const absl::Status want = cpu.Run(images[row], scratch, row, 3, &partner);
     // Rows that the CPU refuses are left to it, because it reports why.
     if (!want.ok()) {

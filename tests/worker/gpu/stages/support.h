@@ -19,8 +19,8 @@ class StagedRunner {
  public:
   StagedRunner(const CheckedGraph& graph, uint64_t seed,
                const FusedLimits& limits = {})
-      : schema_(graph.schema) {
-    auto program = FusedProgram::Compile(graph, seed, limits);
+      : schema_(graph.schema), seed_(seed) {
+    auto program = FusedProgram::Compile(graph, limits);
     if (program.ok()) program_ = *std::move(program);
     status_ = program.status();
   }
@@ -106,7 +106,8 @@ class StagedRunner {
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
     const StoredSample stored =
         StoredImage({}, whose == Whose::kRow ? kLabel : kPartnersLabel);
-    const RowInput input{.epoch = epoch,
+    const RowInput input{.seed = seed_,
+                         .epoch = epoch,
                          .sample = sample,
                          .fields = stored.fields,
                          .step_epoch = epoch};
@@ -122,6 +123,7 @@ class StagedRunner {
   }
 
   const BatchSchema schema_;
+  const uint64_t seed_;
   absl::Status status_;
   std::unique_ptr<FusedProgram> program_;
   FusedScratch scratch_;

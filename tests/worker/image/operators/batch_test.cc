@@ -130,13 +130,14 @@ absl::StatusOr<Array> Mixed(const char* op, const Array& image,
       {other.bytes, other.open ? other.shape : Shape{}},
       {lams.bytes, {}}};
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph, types));
-  ASSIGN_OR_RETURN(const auto program, RowProgram::Compile(checked, 1));
+  ASSIGN_OR_RETURN(const auto program, RowProgram::Compile(checked));
   const Field& field = checked.schema.fields[0];
   Array result{field.dtype, field.shape,
                std::vector<std::byte>(field.row_bytes)};
   const std::span<std::byte> output(result.bytes);
   Scratch scratch({});
-  RETURN_IF_ERROR(program->Run({0, 0, fields}, scratch, std::span(&output, 1)));
+  RETURN_IF_ERROR(program->Run({.seed = 1, .fields = fields}, scratch,
+                               std::span(&output, 1)));
   return result;
 }
 

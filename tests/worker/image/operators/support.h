@@ -102,14 +102,14 @@ inline absl::StatusOr<Array> Apply(std::vector<Node> nodes,
     sample.fields.push_back({array.bytes, array.open ? array.shape : Shape{}});
   }
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph, types));
-  ASSIGN_OR_RETURN(const auto program, RowProgram::Compile(checked, 1));
+  ASSIGN_OR_RETURN(const auto program, RowProgram::Compile(checked));
   const Field& field = checked.schema.fields[0];
   Array result{field.dtype, field.shape,
                std::vector<std::byte>(field.row_bytes, std::byte{0xa5})};
   const std::span<std::byte> output(result.bytes);
   Scratch scratch({});
-  RETURN_IF_ERROR(
-      program->Run({0, 0, sample.fields}, scratch, std::span(&output, 1)));
+  RETURN_IF_ERROR(program->Run({.seed = 1, .fields = sample.fields}, scratch,
+                               std::span(&output, 1)));
   return result;
 }
 

@@ -27,11 +27,12 @@ class OneOperator {
       graph.nodes[1].inputs.push_back({0, i});
     graph.outputs = {{"result", {1, 0}}};
     OneOperator made;
+    made.seed_ = seed;
     std::vector<ValueType> types;
     for (const Array& array : stored) types.push_back(array.Type());
     made.stored_ = std::move(stored);
     ASSIGN_OR_RETURN(made.checked_, Check(graph, types));
-    ASSIGN_OR_RETURN(made.program_, RowProgram::Compile(made.checked_, seed));
+    ASSIGN_OR_RETURN(made.program_, RowProgram::Compile(made.checked_));
     return made;
   }
 
@@ -43,8 +44,11 @@ class OneOperator {
     Array result{field.dtype, field.shape,
                  std::vector<std::byte>(field.row_bytes, std::byte{0xa5})};
     const std::span<std::byte> output(result.bytes);
-    RETURN_IF_ERROR(program_->Run({epoch, sample, input.fields}, *scratch_,
-                                  std::span(&output, 1)));
+    RETURN_IF_ERROR(program_->Run({.seed = seed_,
+                                   .epoch = epoch,
+                                   .sample = sample,
+                                   .fields = input.fields},
+                                  *scratch_, std::span(&output, 1)));
     return result;
   }
 
@@ -52,6 +56,7 @@ class OneOperator {
   CheckedGraph checked_;
   std::unique_ptr<RowProgram> program_;
   std::vector<Array> stored_;
+  uint64_t seed_ = 0;
   std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>(ImageLimits());
 };
 

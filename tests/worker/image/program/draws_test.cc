@@ -26,7 +26,8 @@ std::map<uint32_t, NodeDraw> DrawsOf(const Runner& runner,
                                      uint64_t epoch = 1, uint64_t step = 5) {
   StoredSample stored = StoredImage({}, 7);
   if (jpeg != nullptr) stored.fields[0].bytes = AsSpan(*jpeg);
-  RowInput input{.epoch = epoch, .sample = sample, .step = step};
+  RowInput input{
+      .seed = runner.seed, .epoch = epoch, .sample = sample, .step = step};
   if (jpeg != nullptr) input.fields = stored.fields;
   Scratch scratch{ImageLimits{}};
   std::map<uint32_t, NodeDraw> draws;
@@ -57,7 +58,8 @@ TEST(Draws, NumbersAreThoseOfTheRowWithoutItsRecord) {
   for (uint64_t sample = 0; sample < 16; ++sample) {
     const StoredSample stored = StoredImage({}, 7);
     ASSERT_TRUE(runner.program
-                    ->Run({.epoch = 1,
+                    ->Run({.seed = runner.seed,
+                           .epoch = 1,
                            .sample = sample,
                            .fields = stored.fields,
                            .step = 5},

@@ -129,7 +129,7 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
     const SplitGraph split = SplitFinish(*good);
     for (size_t i = 0; i < split.head.graph.nodes.size(); ++i)
       placeholders += split.head.graph.nodes[i] != good->graph.nodes[i];
-    auto program = RowProgram::Compile(split.head, 5);
+    auto program = RowProgram::Compile(split.head);
     ASSERT_TRUE(program.ok()) << program.status();
     std::vector<Bytes> heads;
     for (const Field& field : split.head.schema.fields)
@@ -139,7 +139,8 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
     for (size_t sample = 0; sample < images.size(); ++sample) {
       ASSERT_TRUE(whole.Run(images[sample], scratch, sample).ok());
       const StoredSample stored = StoredImage(AsSpan(images[sample]), 7);
-      const RowInput input{0, sample, stored.fields};
+      const RowInput input{
+          .seed = 5, .sample = sample, .fields = stored.fields};
       ASSERT_TRUE((*program)->Run(input, scratch, spans).ok());
       for (size_t f = 0; f < heads.size(); ++f) {
         const Field& head = split.head.schema.fields[f];

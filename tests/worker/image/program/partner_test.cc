@@ -75,7 +75,7 @@ class Program {
                                {Kind::kEncoded, DType::kUint8, {}}};
     ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph, types));
     schema_ = checked.schema;
-    ASSIGN_OR_RETURN(program_, RowProgram::Compile(checked, 7, fuse));
+    ASSIGN_OR_RETURN(program_, RowProgram::Compile(checked, fuse));
     return absl::OkStatus();
   }
 
@@ -88,13 +88,24 @@ class Program {
     const std::vector<std::span<std::byte>> places(outputs.begin(),
                                                    outputs.end());
     scratch_.state()->steps_run = 0;
-    return program_->Run({1, number, stored.fields, step, 1, partner}, scratch_,
-                         places);
+    return program_->Run({.seed = 7,
+                          .epoch = 1,
+                          .sample = number,
+                          .fields = stored.fields,
+                          .step = step,
+                          .step_epoch = 1,
+                          .partner = partner},
+                         scratch_, places);
   }
   // Runs it with another sample as its partner.
   absl::Status Run(uint64_t number, uint64_t other, uint64_t step = 0) {
     const Stored stored(samples[other]);
-    RowBeside partner({1, other, stored.fields, step, 1});
+    RowBeside partner({.seed = 7,
+                       .epoch = 1,
+                       .sample = other,
+                       .fields = stored.fields,
+                       .step = step,
+                       .step_epoch = 1});
     const absl::Status status = RunBeside(&partner, number, step);
     asked = partner.asked;
     return status;

@@ -270,9 +270,11 @@ TEST(ReducedRows, AreTheSameWholeAndInPartAndByForms) {
     Runner fused(graph, round), plain(graph, round, false);
     for (size_t i = random() % 3; i < files.size(); i += 1 + random() % 5) {
       const StoredSample stored = StoredImage(AsSpan(files[i]), 7);
-      const absl::Status status = fused.program->Run(
-          {.sample = i, .fields = stored.fields, .forms = &keeper}, scratch,
-          fused.spans);
+      const absl::Status status = fused.program->Run({.seed = fused.seed,
+                                                      .sample = i,
+                                                      .fields = stored.fields,
+                                                      .forms = &keeper},
+                                                     scratch, fused.spans);
       const absl::Status want = plain.Run(files[i], other, i);
       ASSERT_EQ(status, want) << CanonicalText(graph) << " file " << i;
       failed += !status.ok();

@@ -24,11 +24,11 @@ inline std::span<const std::byte> AsSpan(const std::string& text) {
 // A program, memory for its outputs, and a way to run it.
 class Runner {
  public:
-  Runner(const Graph& graph, uint64_t seed, bool fuse = true) {
+  Runner(const Graph& graph, uint64_t seed, bool fuse = true) : seed(seed) {
     auto checked = Check(graph);
     if (!checked.ok()) ADD_FAILURE() << Message(checked.status());
     schema = checked->schema;
-    auto compiled = RowProgram::Compile(*checked, seed, fuse);
+    auto compiled = RowProgram::Compile(*checked, fuse);
     if (!compiled.ok()) ADD_FAILURE() << Message(compiled.status());
     program = *std::move(compiled);
     for (const Field& field : schema.fields)
@@ -40,10 +40,16 @@ class Runner {
                    uint64_t sample = 0, uint64_t epoch = 0,
                    PartnerRow* partner = nullptr) {
     stored_.fields[0].bytes = AsSpan(jpeg);
-    return program->Run({epoch, sample, stored_.fields, 0, epoch, partner},
+    return program->Run({.seed = seed,
+                         .epoch = epoch,
+                         .sample = sample,
+                         .fields = stored_.fields,
+                         .step_epoch = epoch,
+                         .partner = partner},
                         scratch, spans);
   }
 
+  const uint64_t seed;
   BatchSchema schema;
   std::unique_ptr<RowProgram> program;
   std::vector<std::vector<std::byte>> outputs;

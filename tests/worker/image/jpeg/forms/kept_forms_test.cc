@@ -68,7 +68,8 @@ TEST(KeptForms, RowsAreThoseWithoutThem) {
     for (uint64_t epoch = 0; epoch < 4; ++epoch)
       for (size_t i = 0; i < files.size(); ++i) {
         const StoredSample stored = StoredImage(AsSpan(files[i]), 7);
-        const absl::Status status = with.program->Run({.epoch = epoch,
+        const absl::Status status = with.program->Run({.seed = with.seed,
+                                                       .epoch = epoch,
                                                        .sample = i,
                                                        .fields = stored.fields,
                                                        .forms = &keeper},
