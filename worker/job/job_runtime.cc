@@ -29,12 +29,6 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
       job.spec.name);
 }
 
-bool HasPartners(const JobSpec& spec) {
-  return std::ranges::any_of(spec.pipeline.nodes, [](const Node& node) {
-    return node.op == "partner";
-  });
-}
-
 // Digests everything that a row depends on except its RowKey. Jobs that cut the
 // same samples into other batches, in another order, have the same rows, unless
 // these depend on their steps.
@@ -62,61 +56,43 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   if (PlanHash(job.spec, job.dataset) != job.plan_hash)
     return FailedPrecondition("job {}: its plan hash is not that of its spec",
                               job.spec.name);
-  if (source->num_samples() != job.dataset.shards.num_samples())
-    return FailedPrecondition(
-        "job {}: its index has {} samples, its dataset {}", job.spec.name,
-        source->num_samples(), job.dataset.shards.num_samples());
-  const Node& reader = graph.graph.nodes[graph.reader];
-  const bool supplied = IsExternal(job.spec);
-  const bool reads_ahead =
-      !supplied && (context->read_ahead_of == ReadAheadOf::kAll ||
-                    ReadsWait(reader, *source));
-  RecordPlaces places =
-      RecordPlaces::Of(job, reader, std::move(source),
-                       graph.types[graph.reader], supplied, *context);
-  if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
-  absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
-      context->kernels.compile(graph, job.spec.decoder_class);
-  if (!kernel.ok())
-    return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
+  auto kept = std::make_unique<const JobInfo>(std::move(job));
+  ASSIGN_OR_RETURN(std::unique_ptr<const SourceRuntime> opened,
+                   SourceRuntime::Create(*kept, std::move(graph),
+                                         std::move(source), context, finish));
   return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(job), finish, std::move(places), context,
-                     graph.schema, supplied, *std::move(kernel), reads_ahead));
+      new JobRuntime(std::move(kept), std::move(opened), context, finish));
 }
 
-JobRuntime::JobRuntime(JobInfo job, Finish finish, RecordPlaces places,
-                       const RuntimeContext* context, const BatchSchema& rows,
-                       bool supplied, std::unique_ptr<RowKernel> kernel,
-                       bool reads_ahead)
+JobRuntime::JobRuntime(std::unique_ptr<const JobInfo> job,
+                       std::unique_ptr<const SourceRuntime> source,
+                       const RuntimeContext* context, Finish finish)
     : job_(std::move(job)),
+      source_(std::move(source)),
       context_(context),
-      kernel_(std::move(kernel)),
-      plan_(job_.spec, job_.dataset.shards),
-      records_(job_, std::move(places), context),
-      rule_(&job_, &plan_, &records_.source(), context->bad_samples),
-      has_valid_field_(HasValidField(job_.spec)),
-      has_partners_(HasPartners(job_.spec)),
-      depends_on_step_(has_partners_ || DrawsForSteps(job_.spec.pipeline)),
-      sharing_key_(SharingKeyOf(job_, finish, depends_on_step_)),
-      reads_ahead_(reads_ahead),
-      supplied_(supplied) {
-  for (const Field& field : rows.fields)
-    field_bytes_.push_back(field.row_bytes);
+      plan_(job_->spec, job_->dataset.shards),
+      rule_(job_.get(), &plan_, &source_->records().source(),
+            context->bad_samples),
+      has_valid_field_(HasValidField(job_->spec)),
+      depends_on_step_(source_->has_partners() ||
+                       DrawsForSteps(job_->spec.pipeline)),
+      sharing_key_(SharingKeyOf(*job_, finish, depends_on_step_)),
+      field_bytes_(source_->field_bytes()) {
   if (has_valid_field_) field_bytes_.push_back(1);
 }
 
 std::shared_ptr<const void> JobRuntime::BeginUse() const {
-  return context_->cache->BeginUse(records_.in_memory());
+  return context_->cache->BeginUse(source_->records().in_memory());
 }
 
 std::unique_ptr<FormHorizon::Reading> JobRuntime::BeginReading(
     const IteratorEnd& end) const {
   const auto rows = static_cast<double>(end.rows);
-  const auto batch = static_cast<double>(job_.spec.batch);
+  const auto batch = static_cast<double>(job_->spec.batch);
   return std::make_unique<FormHorizon::Reading>(
-      SampleCache::HorizonOf(records_.in_memory()),
+      SampleCache::HorizonOf(source_->records().in_memory()),
       FormHorizon::Iterator{
-          .job = job_.plan_hash,
+          .job = job_->plan_hash,
           .share = end.rows == 0 ? 1.0 : std::min(1.0, rows / batch),
           .end_epoch = end.end_epoch,
           .steps_per_epoch = plan_.steps_per_epoch()});
@@ -147,28 +123,30 @@ RowOf JobRuntime::PartnerOf(RowOf row) const {
 
 RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
   RowRecords records = {
-      {.sample = row.sample, .stored = records_.Read({.sample = row.sample})}};
-  if (!has_partners_) return records;
+      {.sample = row.sample,
+       .stored = source_->records().Read({.sample = row.sample})}};
+  if (!source_->has_partners()) return records;
   const uint64_t partner = PartnerOf(row).sample;
   if (partner != row.sample)
-    records.push_back(
-        {.sample = partner, .stored = records_.Read({.sample = partner})});
+    records.push_back({.sample = partner,
+                       .stored = source_->records().Read({.sample = partner})});
   return records;
 }
 
 std::vector<RowRecords> JobRuntime::ReadTogether(
     std::span<const RowOf> rows) const {
-  return records_.ReadTogether(rows);
+  return source_->records().ReadTogether(rows);
 }
 
 size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
   // Partners may be anywhere.
-  return has_partners_ ? 1 : records_.CountTogether(samples);
+  return source_->has_partners() ? 1
+                                 : source_->records().CountTogether(samples);
 }
 
 std::unique_ptr<GroupStage> JobRuntime::BeginGroup(
     const GroupOutputs& outputs) const {
-  std::unique_ptr<KernelGroup> group = kernel_->BeginGroup(outputs);
+  std::unique_ptr<KernelGroup> group = source_->kernel().BeginGroup(outputs);
   if (group == nullptr) return nullptr;
   return StageRows(shared_from_this(), outputs.rows, std::move(group));
 }
@@ -177,21 +155,17 @@ absl::Status JobRuntime::Try(
     const RowOf& row, RowPartner* partner, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
-                   records_.Read({.sample = row.sample,
-                                  .supplied = row.supplied,
-                                  .read_ahead = row.records}));
-  SampleForms forms = records_.FormsOf(row.sample, row.epoch, stored);
-  absl::Status status = kernel_->Run({.seed = job_.spec.seed,
-                                      .epoch = PassOf(row),
-                                      .sample = row.sample,
-                                      .fields = stored.fields,
-                                      .step = row.step,
-                                      .step_epoch = row.epoch,
-                                      .partner = partner,
-                                      .forms = &forms},
-                                     state, outputs);
+                   source_->records().Read({.sample = row.sample,
+                                            .supplied = row.supplied,
+                                            .read_ahead = row.records}));
+  SampleForms forms = source_->records().FormsOf(row.sample, row.epoch, stored);
+  RowInput input = source_->InputOf(row, PassOf(row), row.sample);
+  input.fields = stored.fields;
+  input.partner = partner;
+  input.forms = &forms;
+  absl::Status status = source_->kernel().Run(input, state, outputs);
   return partner->failed() ? Judged(std::move(status))
-                           : records_.OfRecord(row.sample, status);
+                           : source_->records().OfRecord(row.sample, status);
 }
 
 absl::Status JobRuntime::AfterBadSample(
@@ -234,12 +208,12 @@ absl::Status JobRuntime::CheckRequest(const RowRequest& request) const {
     return InvalidArgument("request {}: {} rows and {} samples",
                            request.request_id, request.rows.size(),
                            request.samples.size());
-  const size_t supplied = supplied_ ? request.rows.size() : 0;
+  const size_t supplied = source_->supplied() ? request.rows.size() : 0;
   if (request.supplied.size() != supplied)
     return InvalidArgument(
         "request {}: {} samples supplied with it, want {}: the job reads {}",
         request.request_id, request.supplied.size(), supplied,
-        Redacted(job_.dataset.reader));
+        Redacted(job_->dataset.reader));
   if (request.absent.size() > kMaxAbsent)
     return InvalidArgument("request {}: {} absent samples, want up to {}",
                            request.request_id, request.absent.size(),

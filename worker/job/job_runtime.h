@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobRuntime: a job that is ready to compute: its plan, its records, its
-// kernel, and its handling of samples that cannot be computed.
+// JobRuntime: a job that is ready to compute: its plan, its dataset
+// (source_runtime.h), and its handling of samples that cannot be computed.
 //
 // Operations that can be tried again are (worker/job/storage_reader.h), and the
 // policy decides about a bad sample (worker/job/bad_sample_rule.h). Errors of
@@ -21,11 +21,10 @@
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
 #include "worker/cache/form_horizon.h"
-#include "worker/compute/row_kernel.h"
 #include "worker/compute/row_work.h"
 #include "worker/job/bad_sample_rule.h"
-#include "worker/job/record_reader.h"
 #include "worker/job/runtime_context.h"
+#include "worker/job/source_runtime.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -43,10 +42,9 @@ class JobRuntime final : public RowWork,
       JobInfo job, std::shared_ptr<const Source> source,
       const RuntimeContext* context, Finish finish = Finish::kWorker);
 
-  const JobInfo& job() const { return job_; }
+  const JobInfo& job() const { return *job_; }
   const Plan& plan() const { return plan_; }
-  const Source& source() const { return records_.source(); }
-  const RecordReader& records() const { return records_; }
+  const SourceRuntime& source() const { return *source_; }
   const BadSampleRule& rule() const { return rule_; }
   // Counts the job as being read while the result exists: caches keep its
   // dataset (worker/source/disk_cache/dataset_uses.h).
@@ -64,26 +62,28 @@ class JobRuntime final : public RowWork,
     return plan_.IsPadding(row.epoch, row.step, row.row);
   }
 
-  const std::string& job_key() const override { return job_.spec.name; }
+  const std::string& job_key() const override { return job_->spec.name; }
   std::span<const size_t> field_bytes() const override { return field_bytes_; }
   uint64_t steps_per_epoch() const override { return plan_.steps_per_epoch(); }
   absl::Status Compute(
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
   const Digest* sharing_key() const override {
-    return supplied_ ? nullptr : &sharing_key_;
+    return source_->supplied() ? nullptr : &sharing_key_;
   }
   RowKey KeyOf(const RowOf& row) const override;
-  bool reads_ahead() const override { return reads_ahead_; }
+  bool reads_ahead() const override { return source_->reads_ahead(); }
   RowRecords ReadAhead(const RowOf& row) const override;
   std::vector<RowRecords> ReadTogether(
       std::span<const RowOf> rows) const override;
   size_t CountTogether(std::span<const uint64_t> samples) const override;
   bool staged(bool on_device) const override {
-    return kernel_->staged(on_device);
+    return source_->kernel().staged(on_device);
   }
-  size_t most_rows() const override { return kernel_->most_rows(); }
-  bool CanBegin(int device) const override { return kernel_->CanBegin(device); }
+  size_t most_rows() const override { return source_->kernel().most_rows(); }
+  bool CanBegin(int device) const override {
+    return source_->kernel().CanBegin(device);
+  }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
 
@@ -95,10 +95,10 @@ class JobRuntime final : public RowWork,
   absl::Status CheckRequest(const RowRequest& request) const;
 
  private:
-  JobRuntime(JobInfo job, Finish finish, RecordPlaces places,
-             const RuntimeContext* context, const BatchSchema& rows,
-             bool supplied, std::unique_ptr<RowKernel> kernel,
-             bool reads_ahead);
+  // `source`: of `job`, whose address is kept.
+  JobRuntime(std::unique_ptr<const JobInfo> job,
+             std::unique_ptr<const SourceRuntime> source,
+             const RuntimeContext* context, Finish finish);
   // Computes the row from its sample.
   absl::Status Try(const RowOf& row, RowPartner* partner, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
@@ -107,18 +107,14 @@ class JobRuntime final : public RowWork,
       const RowOf& row, const absl::Status& status, RowPartner* partner,
       ThreadState* state, std::span<const std::span<std::byte>> outputs) const;
 
-  const JobInfo job_;
+  const std::unique_ptr<const JobInfo> job_;  // the parts below refer to it
+  const std::unique_ptr<const SourceRuntime> source_;
   const RuntimeContext* const context_;
-  const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;
-  const RecordReader records_;
   const BadSampleRule rule_;
   const bool has_valid_field_;
-  const bool has_partners_;
   const bool depends_on_step_;  // rows do, apart from their samples
   const Digest sharing_key_;
-  const bool reads_ahead_;
-  const bool supplied_;  // by clients; otherwise the samples are stored
   std::vector<size_t> field_bytes_;
 };
 

@@ -104,7 +104,7 @@ void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
 JobTable::Runtime JobTable::FindReading(const Digest& dataset) {
   MutexLock lock(&mu_);
   for (const auto& [key, runtime] : jobs_)
-    if (runtime->records().dataset_key() == dataset) return runtime;
+    if (runtime->source().records().dataset_key() == dataset) return runtime;
   return nullptr;
 }
 
@@ -114,7 +114,7 @@ std::vector<JobTable::Runtime> JobTable::ReadingOf(
   MutexLock lock(&mu_);
   for (const auto& [key, runtime] : jobs_)
     if (runtime->job().dataset.id == dataset_id)
-      runtimes.emplace(runtime->records().dataset_key(), runtime);
+      runtimes.emplace(runtime->source().records().dataset_key(), runtime);
   std::vector<Runtime> found;
   for (auto& [key, runtime] : runtimes) found.push_back(std::move(runtime));
   return found;

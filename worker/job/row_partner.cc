@@ -6,16 +6,15 @@
 namespace leat::worker {
 
 absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
-  ASSIGN_OR_RETURN(stored_, job_.records().Read({.sample = sample,
-                                                 .read_ahead = row_.records}));
-  forms_.emplace(job_.records().FormsOf(sample, row_.epoch, stored_));
-  return RowInput{.seed = job_.job().spec.seed,
-                  .epoch = pass,
-                  .sample = sample,
-                  .fields = stored_.fields,
-                  .step = row_.step,
-                  .step_epoch = row_.epoch,
-                  .forms = &*forms_};
+  const SourceRuntime& source = job_.source();
+  ASSIGN_OR_RETURN(
+      stored_,
+      source.records().Read({.sample = sample, .read_ahead = row_.records}));
+  forms_.emplace(source.records().FormsOf(sample, row_.epoch, stored_));
+  RowInput input = source.InputOf(row_, pass, sample);
+  input.fields = stored_.fields;
+  input.forms = &*forms_;
+  return input;
 }
 
 absl::StatusOr<RowInput> RowPartner::Input() {
@@ -26,7 +25,7 @@ absl::StatusOr<RowInput> RowPartner::Input() {
 absl::Status RowPartner::Try(uint64_t pass, uint64_t sample,
                              const Compute& compute) {
   ASSIGN_OR_RETURN(const RowInput input, Read(pass, sample));
-  return job_.records().OfRecord(sample, compute(input));
+  return job_.source().records().OfRecord(sample, compute(input));
 }
 
 absl::Status RowPartner::AsPolicySays(const Compute& compute) {

@@ -46,28 +46,24 @@ class StagedRows final : public GroupStage {
   absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
     Row& r = rows_[row];
     const uint64_t candidate = r.made_of.candidate;
+    const SourceRuntime& source = job_->source();
     ASSIGN_OR_RETURN(StoredSample stored,
-                     job_->records().Read({.sample = candidate,
-                                           .supplied = r.of.supplied,
-                                           .read_ahead = records}));
+                     source.records().Read({.sample = candidate,
+                                            .supplied = r.of.supplied,
+                                            .read_ahead = records}));
     RowOf of = r.of;
     of.records = records;
     RowPartner partner(*job_, of);
-    SampleForms forms = job_->records().FormsOf(candidate, of.epoch, stored);
+    SampleForms forms = source.records().FormsOf(candidate, of.epoch, stored);
     const StageScope preparing(Stage::kDecode);
-    absl::Status status = group_->Prepare(row,
-                                          {.seed = job_->job().spec.seed,
-                                           .epoch = r.made_of.pass,
-                                           .sample = candidate,
-                                           .step = of.step,
-                                           .step_epoch = of.epoch,
-                                           .partner = &partner,
-                                           .padding = job_->IsPadding(of),
-                                           .forms = &forms},
-                                          std::move(stored), state);
+    RowInput input = source.InputOf(of, r.made_of.pass, candidate);
+    input.partner = &partner;
+    input.padding = job_->IsPadding(of);
+    input.forms = &forms;
+    absl::Status status = group_->Prepare(row, input, std::move(stored), state);
     r.made_of.partner_bad = partner.bad();
     return partner.failed() ? Judged(std::move(status))
-                            : job_->records().OfRecord(candidate, status);
+                            : source.records().OfRecord(candidate, status);
   }
 
   // Prepares the row from its candidate or, if that is bad, as the policy says.
@@ -106,7 +102,7 @@ class StagedRows final : public GroupStage {
           absl::IsAborted(rows[row])
               ? TryOrReplace(row, nullptr, state)
               : AfterBadSample(row,
-                               job_->records().OfRecord(
+                               job_->source().records().OfRecord(
                                    rows_[row].made_of.candidate, rows[row]),
                                state);
       if (failed_[row].ok())

@@ -76,7 +76,8 @@ std::string Explainer::NameOfNode(uint32_t node) const {
 
 absl::Status Explainer::LocateOne(uint64_t sample,
                                   v1::StoredRecord* record) const {
-  ASSIGN_OR_RETURN(const RecordPlace place, job_->source().Locate(sample));
+  ASSIGN_OR_RETURN(const RecordPlace place,
+                   job_->source().records().source().Locate(sample));
   record->set_sample(sample);
   SetPath(place.file, root_, record);
   record->set_key(place.key);
@@ -158,12 +159,10 @@ void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
                          v1::ExplainedRow* explained) {
   absl::StatusOr<StoredSample> stored = StoredSample();
   const bool read = request.read_records() && program_->draws_need_fields();
-  if (read) stored = job_->records().Read({.sample = sample});
-  RowInput input{.seed = job_->job().spec.seed,
-                 .epoch = explained->pass(),
-                 .sample = sample,
-                 .step = request.step(),
-                 .step_epoch = request.epoch()};
+  if (read) stored = job_->source().records().Read({.sample = sample});
+  RowInput input =
+      job_->source().InputOf({.epoch = request.epoch(), .step = request.step()},
+                             explained->pass(), sample);
   if (stored.ok()) input.fields = stored->fields;
   for (const NodeDraw& draw : program_->Draws(input, *scratch_)) {
     v1::Draw& proto = *explained->add_draws();

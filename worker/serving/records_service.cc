@@ -85,7 +85,7 @@ class RecordCalls::Grpc final
     const JobTable::Runtime job = jobs_->FindReading(dataset);
     const std::optional<StoredSample> kept =
         job == nullptr ? std::nullopt
-                       : job->records().FindKept(request.record());
+                       : job->source().records().FindKept(request.record());
     if (!kept || kept->record_bytes() > kMaxRecordBytes)
       return NotFound("record {} is not kept here", request.record());
     const std::vector<std::byte> record = PackSample(*kept);

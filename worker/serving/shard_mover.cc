@@ -69,7 +69,7 @@ void ShardMover::Take(const JobRuntime& job, const MovedShard& moved) {
     if (vain >= kMaxVain || stopping() ||
         !ownership_->Owns(dataset.id, moved.shard))
       return;
-    vain = job.records().TakeFrom(*moved.from, sample) ? 0 : vain + 1;
+    vain = job.source().records().TakeFrom(*moved.from, sample) ? 0 : vain + 1;
   }
 }
 

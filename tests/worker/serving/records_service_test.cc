@@ -227,7 +227,7 @@ class RecordsServiceTest : public DiskFormsTest {
   }
   v1::GetRecordRequest Request(uint64_t record) {
     v1::GetRecordRequest request;
-    const Digest key = plain_->records().dataset_key();
+    const Digest key = plain_->source().records().dataset_key();
     request.set_dataset(key.data(), key.size());
     request.set_record(record);
     request.set_nonce(std::string(rpc::kNonceBytes, 'n'));
@@ -282,8 +282,8 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
 TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
   FillTheOwner();
   const SampleCache::DatasetPtr dataset =
-      owner_cache_.Open(plain_->records().dataset_key(), job_.info.dataset.id,
-                        job_.info.spec.name);
+      owner_cache_.Open(plain_->source().records().dataset_key(),
+                        job_.info.dataset.id, job_.info.spec.name);
   const std::optional<StoredSample> before = owner_cache_.Find(dataset, 3);
   ASSERT_TRUE(before && before->form != nullptr);
   ASSERT_TRUE(owner_cache_.forms().KeepForm(dataset, 3, before->form->file,
@@ -353,7 +353,7 @@ TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
   const Peer peer = *asking_owns_.PeerOf(job_.info.dataset.id, 0);
   uint64_t taken = 0;
   for (uint64_t sample = 0; sample < kImages; ++sample)
-    taken += job->records().TakeFrom(peer, sample) ? 1 : 0;
+    taken += job->source().records().TakeFrom(peer, sample) ? 1 : 0;
   EXPECT_GT(taken, 0u);
   EXPECT_LT(taken, kImages);
   EXPECT_LE(cache.stats().bytes, 20'000u);

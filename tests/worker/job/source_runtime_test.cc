@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/source_runtime.h"
+
+#include "tests/worker/job/job_fixture.h"
+
+namespace leat::worker {
+namespace {
+
+class SourceRuntimeTest : public JobTest {
+ protected:
+  absl::StatusOr<std::unique_ptr<const SourceRuntime>> Open(
+      const FakeJob& job, const FakeJob& index_of) {
+    const Node& reader = job.info.spec.pipeline.nodes[0];
+    auto source = OpenSource(reader, index_of.blob, SourceLimits{});
+    EXPECT_TRUE(source.ok()) << source.status();
+    auto graph = CheckSpec(job.info.spec);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return SourceRuntime::Create(job.info, *std::move(graph),
+                                 *std::move(source), &context_,
+                                 Finish::kWorker);
+  }
+};
+
+TEST_F(SourceRuntimeTest, DrawsAreKeyedByTheJobsSeedAndTheRowsPass) {
+  FakeJob job = Job();
+  job.info.spec.seed = 41;
+  const auto source = Open(job, job);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const RowInput input =
+      (*source)->InputOf({.epoch = 3, .step = 7, .row = 1, .sample = 5}, 9, 4);
+  EXPECT_EQ(input.seed, 41u);
+  EXPECT_EQ(input.epoch, 9u) << "the pass, not the epoch of the step";
+  EXPECT_EQ(input.sample, 4u) << "a substitute, not the row's own sample";
+  EXPECT_EQ(input.step, 7u);
+  EXPECT_EQ(input.step_epoch, 3u);
+  EXPECT_FALSE((*source)->supplied());
+  EXPECT_FALSE((*source)->has_partners());
+}
+
+TEST_F(SourceRuntimeTest, AnIndexOfAnotherNumberOfSamplesIsRefused) {
+  const FakeJob before = Job();
+  dir_.Write("k/g.jpg", "g");
+  const FakeJob after = Job();
+  const auto source = Open(before, after);
+  EXPECT_TRUE(absl::IsFailedPrecondition(source.status()));
+  EXPECT_EQ(Message(source.status()),
+            "job job: its index has 7 samples, its dataset 6");
+}
+
+}  // namespace
+}  // namespace leat::worker
