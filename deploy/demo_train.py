@@ -246,8 +246,8 @@ def train(job, test_job, epochs: int, classes: list[str], while_training: Callab
         note(f"{held_out:.1%} of the held-out photos are right; always saying the commonest class would be on "
              f"{biggest:.1%}. Learned in {time.perf_counter() - started:.0f} s from {epochs * rows} photos, which the "
              "workers decoded meanwhile")
-        note(f"a token of {len(batches.token())} bytes in the checkpoint would resume at exactly this batch, on any "
-             "number of hosts")
+        note(f"a position of {len(batches.position())} bytes in the checkpoint would resume at exactly this batch, on "
+             "any number of hosts")
         while_training()
 
 

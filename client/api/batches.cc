@@ -5,7 +5,7 @@
 
 #include "client/api/batches_state.h"
 #include "client/api/deadline.h"
-#include "client/batch/token.h"
+#include "client/batch/position.h"
 #include "client/device/device_memory.h"
 #include "core/observe/pictures.h"
 #include "core/status.h"
@@ -101,15 +101,15 @@ std::span<const TensorFinish> Batches::finish() const {
   return state_->format->shown;
 }
 
-std::string Batches::token() const {
-  const Position next = state_->engine->position();
-  return TokenAt(next.epoch, next.step);
+std::string Batches::position() const {
+  const EpochStep next = state_->engine->next_step();
+  return PositionAt(next.epoch, next.step);
 }
 
-std::string Batches::TokenAt(uint64_t epoch, uint64_t step) const {
-  return client::EncodeToken(state_->job->info().spec.name,
-                             state_->job->token_names().token_hash,
-                             {.epoch = epoch, .step = step});
+std::string Batches::PositionAt(uint64_t epoch, uint64_t step) const {
+  return client::EncodePosition(state_->job->info().spec.name,
+                                state_->job->position_hashes().position_hash,
+                                {.epoch = epoch, .step = step});
 }
 
 absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,

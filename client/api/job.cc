@@ -14,7 +14,7 @@
 #include "client/api/collect_spans.h"
 #include "client/api/deadline.h"
 #include "client/api/explain.h"
-#include "client/batch/token.h"
+#include "client/batch/position.h"
 #include "client/coordinator/message_json.h"
 #include "client/device/device_batches.h"
 #include "client/private/machine.h"
@@ -162,35 +162,36 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
   return std::make_shared<Feed>(graph.types[graph.reader], name);
 }
 
-absl::StatusOr<Position> PositionOf(const JobData& job,
-                                    std::string_view token) {
-  ASSIGN_OR_RETURN(const Position position,
-                   DecodeToken(token, job.info().spec.name, job.token_names(),
-                               job.plan().steps_per_epoch()));
-  RETURN_IF_ERROR(Annotate(job.CheckEpoch(position.epoch), "token"));
-  return position;
+absl::StatusOr<EpochStep> StepOf(const JobData& job,
+                                 std::string_view position) {
+  ASSIGN_OR_RETURN(
+      const EpochStep next,
+      DecodePosition(position, job.info().spec.name, job.position_hashes(),
+                     job.plan().steps_per_epoch()));
+  RETURN_IF_ERROR(Annotate(job.CheckEpoch(next.epoch), "position"));
+  return next;
 }
 
-absl::StatusOr<Position> StartOf(const JobData& job,
-                                 const BatchesOptions& options) {
+absl::StatusOr<EpochStep> StartOf(const JobData& job,
+                                  const BatchesOptions& options) {
   const uint64_t steps = job.plan().steps_per_epoch();
-  if (options.token.empty()) {
+  if (options.position.empty()) {
     if (options.step >= steps)
       return InvalidArgument("step {}: job \"{}\" has {} steps an epoch",
                              options.step, job.info().spec.name, steps);
     RETURN_IF_ERROR(job.CheckEpoch(options.epoch));
-    return Position{options.epoch, options.step};
+    return EpochStep{options.epoch, options.step};
   }
   if (options.epoch != 0 || options.step != 0)
     return InvalidArgument(
-        "epoch {} and step {} with a token, which says where to begin; want "
+        "epoch {} and step {} with a position, which says where to begin; want "
         "one of the two",
         options.epoch, options.step);
-  return PositionOf(job, options.token);
+  return StepOf(job, options.position);
 }
 
 // Returns the first epoch that is not delivered; 0: without end.
-absl::StatusOr<uint64_t> EndOf(const Position& start, uint64_t epochs) {
+absl::StatusOr<uint64_t> EndOf(const EpochStep& start, uint64_t epochs) {
   if (epochs == 0) return 0;
   const uint64_t most = std::numeric_limits<uint64_t>::max() - start.epoch;
   if (epochs > most)
@@ -340,8 +341,8 @@ absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
   return OpenBatches(job.state_->data, options, *feed);
 }
 
-absl::StatusOr<Position> Job::PositionOf(std::string_view token) const {
-  return client::PositionOf(*state_->data, token);
+absl::StatusOr<EpochStep> Job::StepOf(std::string_view position) const {
+  return client::StepOf(*state_->data, position);
 }
 
 absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "client/api/admin.h"
-#include "client/batch/token.h"
+#include "client/batch/position.h"
 #include "client/coordinator/control.h"
 #include "client/coordinator/tracing.h"
 #include "client/fetch/assignment_table.h"
@@ -53,7 +53,7 @@ class JobData {
   const JobInfo& info() const { return info_; }
   const v1::Job& proto() const { return proto_; }
   const Plan& plan() const { return plan_; }
-  const TokenNames& token_names() const { return token_names_; }
+  const PositionHashes& position_hashes() const { return position_hashes_; }
   // As the plan's; the error names the job.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
@@ -68,13 +68,13 @@ class JobData {
         info_(std::move(info)),
         proto_(std::move(proto)),
         plan_(info_.spec, info_.dataset.shards),
-        token_names_{TokenHash(info_), info_.plan_hash} {}
+        position_hashes_{PositionHash(info_), info_.plan_hash} {}
 
   const std::shared_ptr<Connection> connection_;
   const JobInfo info_;
   const v1::Job proto_;
   const Plan plan_;
-  const TokenNames token_names_;
+  const PositionHashes position_hashes_;
   mutable Mutex mu_;
   std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
 };

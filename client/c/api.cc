@@ -205,18 +205,18 @@ leat_status* leat_job_sample(const leat_job* job, uint64_t index,
   return nullptr;
 }
 
-leat_status* leat_job_position(const leat_job* job, const void* token,
-                               size_t token_bytes, uint64_t* epoch,
-                               uint64_t* step) {
+leat_status* leat_job_step_of(const leat_job* job, const void* position,
+                              size_t position_bytes, uint64_t* epoch,
+                              uint64_t* step) {
   if (job == nullptr) return NullArgument(__func__, "job");
-  if (token == nullptr) return NullArgument(__func__, "token");
+  if (position == nullptr) return NullArgument(__func__, "position");
   if (epoch == nullptr) return NullArgument(__func__, "epoch");
   if (step == nullptr) return NullArgument(__func__, "step");
-  const auto position =
-      job->job->PositionOf({static_cast<const char*>(token), token_bytes});
-  if (!position.ok()) return ToC(position.status());
-  *epoch = position->epoch;
-  *step = position->step;
+  const auto next =
+      job->job->StepOf({static_cast<const char*>(position), position_bytes});
+  if (!next.ok()) return ToC(next.status());
+  *epoch = next->epoch;
+  *step = next->step;
   return nullptr;
 }
 
@@ -262,13 +262,13 @@ leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
 void leat_job_free(leat_job* job) { delete job; }
 
 leat_status* leat_batches_open(const leat_job* job, const char* options_json,
-                               const void* token, size_t token_bytes,
+                               const void* position, size_t position_bytes,
                                const uint32_t* rows, size_t num_rows,
                                leat_batches** out) {
   if (job == nullptr) return NullArgument(__func__, "job");
   if (out == nullptr) return NullArgument(__func__, "out");
   const auto options = leat::client::BatchesOptionsFromC(
-      options_json, token, token_bytes, rows, num_rows);
+      options_json, position, position_bytes, rows, num_rows);
   if (!options.ok()) return ToC(options.status());
   auto batches = job->job->Open(*options);
   if (!batches.ok()) return ToC(batches.status());
@@ -299,17 +299,19 @@ void leat_batches_end_wait(leat_batches* batches, int delivered) {
   if (batches != nullptr) batches->batches->EndWait(delivered != 0);
 }
 
-size_t leat_batches_token(const leat_batches* batches, void* token,
-                          size_t capacity) {
+size_t leat_batches_position(const leat_batches* batches, void* position,
+                             size_t capacity) {
   if (batches == nullptr) return 0;
-  return leat::client::CopyOut(batches->batches->token(), token, capacity);
+  return leat::client::CopyOut(batches->batches->position(), position,
+                               capacity);
 }
 
-size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
-                             uint64_t step, void* token, size_t capacity) {
+size_t leat_batches_position_at(const leat_batches* batches, uint64_t epoch,
+                                uint64_t step, void* position,
+                                size_t capacity) {
   if (batches == nullptr) return 0;
-  return leat::client::CopyOut(batches->batches->TokenAt(epoch, step), token,
-                               capacity);
+  return leat::client::CopyOut(batches->batches->PositionAt(epoch, step),
+                               position, capacity);
 }
 
 void leat_batches_free(leat_batches* batches) { delete batches; }

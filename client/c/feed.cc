@@ -48,15 +48,15 @@ using leat::client::NullArgument;
 using leat::client::ToC;
 
 leat_status* leat_batches_open_fed(const leat_job* job,
-                                   const char* options_json, const void* token,
-                                   size_t token_bytes, const uint32_t* rows,
-                                   size_t num_rows, leat_batches** out,
-                                   leat_feed** feed) {
+                                   const char* options_json,
+                                   const void* position, size_t position_bytes,
+                                   const uint32_t* rows, size_t num_rows,
+                                   leat_batches** out, leat_feed** feed) {
   if (job == nullptr) return NullArgument(__func__, "job");
   if (out == nullptr) return NullArgument(__func__, "out");
   if (feed == nullptr) return NullArgument(__func__, "feed");
   const auto options = leat::client::BatchesOptionsFromC(
-      options_json, token, token_bytes, rows, num_rows);
+      options_json, position, position_bytes, rows, num_rows);
   if (!options.ok()) return ToC(options.status());
   std::shared_ptr<leat::client::Feed> opened;
   auto batches = leat::client::JobAccess::OpenFed(*job->job, *options, &opened);

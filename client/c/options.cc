@@ -140,20 +140,20 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
 }
 
 absl::StatusOr<BatchesOptions> BatchesOptionsFromC(const char* options_json,
-                                                   const void* token,
-                                                   size_t token_bytes,
+                                                   const void* position,
+                                                   size_t position_bytes,
                                                    const uint32_t* rows,
                                                    size_t num_rows) {
-  if (token == nullptr && token_bytes > 0)
-    return InvalidArgument("token is NULL, of {} bytes", token_bytes);
+  if (position == nullptr && position_bytes > 0)
+    return InvalidArgument("position is NULL, of {} bytes", position_bytes);
   if (rows == nullptr && num_rows > 0)
     return InvalidArgument("rows is NULL, {} of them", num_rows);
   ASSIGN_OR_RETURN(
       BatchesOptions options,
       BatchesOptionsFromJson(options_json == nullptr ? std::string_view()
                                                      : options_json));
-  if (token_bytes > 0)
-    options.token.assign(static_cast<const char*>(token), token_bytes);
+  if (position_bytes > 0)
+    options.position.assign(static_cast<const char*>(position), position_bytes);
   if (num_rows > 0) options.rows.assign(rows, rows + num_rows);
   return options;
 }

@@ -18,8 +18,8 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view json);
 
 // Parses options_json, and adds the other arguments of the C functions.
 absl::StatusOr<BatchesOptions> BatchesOptionsFromC(const char* options_json,
-                                                   const void* token,
-                                                   size_t token_bytes,
+                                                   const void* position,
+                                                   size_t position_bytes,
                                                    const uint32_t* rows,
                                                    size_t num_rows);
 

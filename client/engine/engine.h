@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/batch/position.h"
 #include "client/batch/step.h"
-#include "client/batch/token.h"
 #include "client/coordinator/consumer_session.h"
 #include "client/coordinator/span_reporter.h"
 #include "client/engine/engine_options.h"
@@ -77,8 +77,8 @@ class Engine {
   // called from a link's callback. Idempotent.
   void Stop();
 
-  // Returns the position after the last step that Next returned.
-  Position position() const;
+  // Returns the step after the last one that Next returned.
+  EpochStep next_step() const;
   EngineStats stats() const;
 
  private:
@@ -123,7 +123,7 @@ class Engine {
   std::thread feeder_;
 
   // The next step to deliver.
-  Position delivered_ ABSL_GUARDED_BY(state_.mu);
+  EpochStep delivered_ ABSL_GUARDED_BY(state_.mu);
   std::string coordinator_error_ ABSL_GUARDED_BY(state_.mu);
   // The end of the wait for the verdict; nullopt: it has not begun.
   std::optional<MonotonicTime> verdict_by_ ABSL_GUARDED_BY(state_.mu);

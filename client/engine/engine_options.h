@@ -11,8 +11,8 @@
 
 #include "client/batch/batch_pool.h"
 #include "client/batch/feed.h"
+#include "client/batch/position.h"
 #include "client/batch/step.h"
-#include "client/batch/token.h"
 #include "client/coordinator/consumer_session.h"
 #include "client/coordinator/sheet_reporter.h"
 #include "client/engine/link.h"
@@ -37,17 +37,17 @@ struct EngineOptions {
   std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
 
   // Returns whether no step is delivered from there on.
-  bool AtEnd(const Position& position) const {
-    return end_epoch != 0 && position.epoch >= end_epoch;
+  bool AtEnd(const EpochStep& at) const {
+    return end_epoch != 0 && at.epoch >= end_epoch;
   }
-  // Returns the position of the next step.
-  Position After(Position position) const {
-    if (++position.step < steps_per_epoch) return position;
-    return {position.epoch + 1, 0};
+  // Returns the step after `at`.
+  EpochStep After(EpochStep at) const {
+    if (++at.step < steps_per_epoch) return at;
+    return {at.epoch + 1, 0};
   }
 
   // The part of the job from `start` to `end_epoch` is delivered.
-  Position start;
+  EpochStep start;
   uint64_t end_epoch = 1;  // the first one not delivered; 0: without end
   std::shared_ptr<const RowMap> map;
   std::shared_ptr<const BatchLayout> layout;

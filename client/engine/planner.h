@@ -37,7 +37,7 @@ class Planner {
   std::optional<Feed::Result> SuppliedFor(std::span<const uint64_t> samples);
 
   const EngineOptions& options_;
-  Position next_;
+  EpochStep next_;
   bool feed_failed_ = false;  // no step follows
 };
 

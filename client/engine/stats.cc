@@ -24,7 +24,7 @@ double Seconds(Duration duration) {
 
 }  // namespace
 
-Position Engine::position() const {
+EpochStep Engine::next_step() const {
   MutexLock lock(&state_.mu);
   return delivered_;
 }
@@ -126,7 +126,7 @@ std::optional<v1::UnreachedWorkers> Engine::Unreached() {
 v1::ConsumerStats Engine::Report() {
   const MonotonicTime now = Clock::Real().Now();
   EngineStats stats;
-  Position delivered;
+  EpochStep delivered;
   double interval = 0;
   Snapshot last;
   {

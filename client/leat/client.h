@@ -149,15 +149,15 @@ enum class FinishAt : uint8_t {
 };
 
 // A step of a job. `step` is less than the steps of an epoch.
-struct Position {
+struct EpochStep {
   uint64_t epoch = 0;
   uint64_t step = 0;
-  friend bool operator==(const Position&, const Position&) = default;
+  friend bool operator==(const EpochStep&, const EpochStep&) = default;
 };
 
 struct BatchesOptions {
-  std::string token;  // from Batches::token(): continue there
-  // The first step to deliver, without a token.
+  std::string position;  // from Batches::position(): continue there
+  // The first step to deliver, without a position.
   uint64_t epoch = 0;
   uint64_t step = 0;
   // Epochs to deliver, 0: without end. The epoch of the first step counts as
@@ -178,7 +178,7 @@ struct BatchesOptions {
   // writes its rows there directly; rows of other workers pass through pinned
   // host memory. Needs the NVIDIA driver.
   int device = -1;
-  FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
+  FinishAt finish = FinishAt::kWorker;  // positions do not depend on it
   bool look = false;  // the job's position does not follow this iterator
   // True if Next is called by a thread that works ahead of the trainer; then
   // Batches::BeginWait and EndWait report how long the trainer waits.
@@ -250,11 +250,11 @@ class Batches {
   // itself.
   void BeginWait();
   void EndWait(bool delivered);
-  // Returns the token of the position after the last batch from Next.
-  std::string token() const;
-  // Returns the token of a consumer whose next batch is this one. REQUIRES:
+  // Returns the position after the last batch from Next, for a checkpoint.
+  std::string position() const;
+  // Returns the position of a consumer whose next batch is this one. REQUIRES:
   // step < steps of an epoch.
-  std::string TokenAt(uint64_t epoch, uint64_t step) const;
+  std::string PositionAt(uint64_t epoch, uint64_t step) const;
   // Returns the samples that the plan assigns to a step, in the order of
   // options.rows; ~0 marks a row without one: padding, or beyond the end of a
   // partial batch. kOutOfRange: no such step.
@@ -296,7 +296,7 @@ class Job {
   std::vector<Tensor> row_schema()
       const;  // data is nullptr; valid while the job lives
 
-  // kInvalidArgument: options, or a token of another job (names both).
+  // kInvalidArgument: options, or a position of another job (names both).
   // kNotFound: rows out of range. kFailedPrecondition: the job needs a source
   // and `options` has none.
   absl::StatusOr<std::unique_ptr<Batches>> Open(
@@ -305,9 +305,9 @@ class Job {
   // (empty: all), as Batches::Samples does. kNotFound: rows out of range.
   absl::StatusOr<std::vector<uint64_t>> Samples(
       uint64_t epoch, uint64_t step, std::vector<uint32_t> rows = {}) const;
-  // Returns the next step of the consumer of this job that made the token.
+  // Returns the next step of a consumer of this job that is at `position`.
   // kInvalidArgument: as Open.
-  absl::StatusOr<Position> PositionOf(std::string_view token) const;
+  absl::StatusOr<EpochStep> StepOf(std::string_view position) const;
   // Returns one sample as epoch 0 has it, as a batch of one row. kOutOfRange:
   // index. `source`: as in BatchesOptions.
   absl::StatusOr<Batch> Sample(

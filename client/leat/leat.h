@@ -91,12 +91,12 @@ LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
 LEAT_EXPORT char* leat_job_json(const leat_job* job);
 LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
-/* Returns the next step of the consumer of this job that made the token. Code 3
- * (INVALID_ARGUMENT): not a token of this job. */
-LEAT_EXPORT leat_status* leat_job_position(const leat_job* job,
-                                           const void* token,
-                                           size_t token_bytes, uint64_t* epoch,
-                                           uint64_t* step);
+/* Returns the next step of a consumer of this job that is at `position`. Code 3
+ * (INVALID_ARGUMENT): not a position of this job. */
+LEAT_EXPORT leat_status* leat_job_step_of(const leat_job* job,
+                                          const void* position,
+                                          size_t position_bytes,
+                                          uint64_t* epoch, uint64_t* step);
 /* Returns the samples that the plan assigns to these rows of a step. `rows` may
  * be NULL with num_rows 0: all rows. `samples` has room for one per row; -1
  * marks a row without one: padding, or beyond the end of a partial batch. Code
@@ -123,9 +123,10 @@ LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
  * "row_timeout_s", "device", "finish", "ahead"}, all optional; an unknown key
- * is an error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
- * num_rows 0: all rows. "epochs" (default 1; 0: without end) counts the epoch
- * of the first step as one, although only its remaining steps are delivered.
+ * is an error. `position` may be NULL with position_bytes 0. `rows` may be NULL
+ * with num_rows 0: all rows. "epochs" (default 1; 0: without end) counts the
+ * epoch of the first step as one, although only its remaining steps are
+ * delivered.
  * "device": -1 for host memory, or the number of a CUDA device: code 9
  * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
  * "device": tensors are bytes where leat_batches_finish describes remaining
@@ -133,8 +134,8 @@ LEAT_EXPORT void leat_job_free(leat_job* job);
  * of the trainer; see leat_batches_begin_wait. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
-                                           const void* token,
-                                           size_t token_bytes,
+                                           const void* position,
+                                           size_t position_bytes,
                                            const uint32_t* rows,
                                            size_t num_rows, leat_batches** out);
 /* Returns the next batch; *out becomes NULL at the end. timeout_s < 0: wait
@@ -147,16 +148,16 @@ LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
  * wait; `delivered` 0: it gave up. Without "ahead", both do nothing. */
 LEAT_EXPORT void leat_batches_begin_wait(leat_batches* batches);
 LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches, int delivered);
-/* Writes at most `capacity` bytes and returns the token's size (under 1,024).
- */
-LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
-                                      size_t capacity);
-/* As leat_batches_token, for a consumer whose next batch is step `step` of
+/* Writes at most `capacity` bytes of the position after the last batch, and
+ * returns its size (under 1,024). */
+LEAT_EXPORT size_t leat_batches_position(const leat_batches* batches,
+                                         void* position, size_t capacity);
+/* As leat_batches_position, for a consumer whose next batch is step `step` of
  * epoch `epoch`; for callers that pass batches on and know which of them
  * arrived. */
-LEAT_EXPORT size_t leat_batches_token_at(const leat_batches* batches,
-                                         uint64_t epoch, uint64_t step,
-                                         void* token, size_t capacity);
+LEAT_EXPORT size_t leat_batches_position_at(const leat_batches* batches,
+                                            uint64_t epoch, uint64_t step,
+                                            void* position, size_t capacity);
 /* The work left to do on a tensor of bytes. In each row, every element x with
  * index c on the last axis becomes table[x * channels + c] (c = 0 if channels
  * is 1); then axis i of the result is axis perm[i]. The result is bit-identical
@@ -195,8 +196,8 @@ typedef struct leat_field {
  * (FAILED_PRECONDITION) for it. *feed is independent of *out: either may be
  * freed first. */
 LEAT_EXPORT leat_status* leat_batches_open_fed(
-    const leat_job* job, const char* options_json, const void* token,
-    size_t token_bytes, const uint32_t* rows, size_t num_rows,
+    const leat_job* job, const char* options_json, const void* position,
+    size_t position_bytes, const uint32_t* rows, size_t num_rows,
     leat_batches** out, leat_feed** feed);
 /* Waits for a request: *count samples of *epoch, ascending, each once; *samples
  * lives until the next call. *count 0: no more requests. timeout_s < 0: wait

@@ -345,7 +345,7 @@ std::string PrivateService::LostText() const {
   if (!lost_.load(std::memory_order_acquire)) return "";
   return fmt::format(
       "the private service (process {}) has ended; the next connect starts "
-      "another, where jobs go on by their tokens",
+      "another, where jobs resume at their positions",
       pid_);
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxJobNameLength = 128;
 
 // Part of the hash, so that another layout of the fields gives another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
-constexpr std::string_view kTokenHashVersion = "leat.token.v1";
+constexpr std::string_view kPositionHashVersion = "leat.token.v1";
 
 template <class Enum>
 using Names = std::pair<Enum, std::string_view>;
@@ -279,14 +279,15 @@ Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
   return HashOfPlan(kPlanHashVersion, spec.pipeline, spec, dataset.fingerprint);
 }
 
-Digest TokenHash(const JobInfo& job) {
+Digest PositionHash(const JobInfo& job) {
   if (job.dataset.content == Digest{}) return job.plan_hash;
   Graph pipeline = job.spec.pipeline;
   for (Node& node : pipeline.nodes)
     if (node.op.starts_with("readers."))
       std::erase_if(node.args,
                     [&](const auto& arg) { return IsPlace(node, arg.first); });
-  return HashOfPlan(kTokenHashVersion, pipeline, job.spec, job.dataset.content);
+  return HashOfPlan(kPositionHashVersion, pipeline, job.spec,
+                    job.dataset.content);
 }
 
 bool RedactPlaces(Graph* pipeline) {

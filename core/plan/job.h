@@ -127,13 +127,14 @@ absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);
 // max_bad is set.
 uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples);
 // REQUIRES: spec.pipeline is normalised, the class is not kAuto. Golden:
-// changing it invalidates every token.
+// changing it invalidates every position.
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
-// Returns the hash that tokens contain. It is computed as the plan hash, but
+// Returns the hash that positions contain. It is computed as the plan hash, but
 // from the dataset's content instead of from where and when it was stored, so
-// that a token remains valid when a dataset moves. Equals the plan hash if the
-// content is unknown. Changing it invalidates tokens. REQUIRES: as PlanHash.
-Digest TokenHash(const JobInfo& job);
+// that a position remains valid when a dataset moves. Equals the plan hash if
+// the content is unknown. Changing it invalidates positions. REQUIRES: as
+// PlanHash.
+Digest PositionHash(const JobInfo& job);
 // Removes from the readers' places what may be secret (RedactedUri). Returns
 // whether there was any; then the pipeline does not hash to the plan hash.
 bool RedactPlaces(Graph* pipeline);

@@ -52,7 +52,7 @@ def main(folder: str, checkpoint: str) -> None:
             losses.append(train_step(weights, batch["image"], batch["label"]))
             assert batches.step is not None
             if batches.step + 1 == len(job):  # the epoch's last step
-                position = np.frombuffer(batches.token(), np.uint8)
+                position = np.frombuffer(batches.position(), np.uint8)
                 np.savez(checkpoint + ".new.npz", weights=weights, position=position)
                 os.replace(checkpoint + ".new.npz", checkpoint)
                 print(f"epoch {batches.epoch}: loss {np.mean(losses):.4f}", flush=True)

@@ -46,7 +46,7 @@ namespace {
 
 struct Flags {
   std::string address, access_token, tls_ca, tls_cert, tls_key, spec, get,
-      resume, token_out, dump, daemon_dir, log_level = "warn";
+      resume, position_out, dump, daemon_dir, log_level = "warn";
   std::vector<uint32_t> rows;  // first, end
   uint64_t epochs = 1;
   uint64_t stop_after = 0;  // 0: at the end
@@ -210,8 +210,8 @@ absl::Status Run(const Flags& flags) {
   options.device = flags.device;
   options.row_timeout = absl::Seconds(flags.row_timeout_s);
   if (!flags.resume.empty()) {
-    options.token = ReadFile(flags.resume);
-    ASSIGN_OR_RETURN(const Position at, job->PositionOf(options.token));
+    options.position = ReadFile(flags.resume);
+    ASSIGN_OR_RETURN(const EpochStep at, job->StepOf(options.position));
     if (options.epochs != 0)
       options.epochs -= std::min(at.epoch, flags.epochs - 1);
   }
@@ -221,7 +221,8 @@ absl::Status Run(const Flags& flags) {
   ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, job->Open(options));
   if (flags.rate_s > 0) return Rate(flags, *batches);
   RETURN_IF_ERROR(Pull(flags, *batches));
-  if (!flags.token_out.empty()) WriteFile(flags.token_out, batches->token());
+  if (!flags.position_out.empty())
+    WriteFile(flags.position_out, batches->position());
   const BatchesStats stats = batches->stats();
   Print(fmt::format("end {} {} {} {} {} {} {} {} {}", stats.steps, stats.rows,
                     stats.payload_copies, stats.hedged_rows,
@@ -242,8 +243,9 @@ int Main(int argc, char** argv) {
   app.add_option("--tls-key", flags.tls_key, "file: its key, PEM");
   app.add_option("--spec", flags.spec, "file: JobSpec as JSON");
   app.add_option("--get", flags.get, "status, workers, jobs or consumers");
-  app.add_option("--resume", flags.resume, "file: a token");
-  app.add_option("--token-out", flags.token_out, "file: the last token");
+  app.add_option("--resume", flags.resume, "file: a position");
+  app.add_option("--position-out", flags.position_out,
+                 "file: the last position");
   app.add_option("--dump", flags.dump, "folder: tensors as they come");
   app.add_option("--daemon-dir", flags.daemon_dir);
   app.add_option("--rows", flags.rows, "first and end")->expected(2);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of a dataset: workers that have one each serve a job together, and a token outlives a move."""
+"""Copies of a dataset: workers that have one each serve a job together, and a position outlives a move."""
 
 import shutil
 import unittest
@@ -42,19 +42,19 @@ class CopiesTest(cluster.ClusterTest):
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, expected)
 
-    def test_a_token_outlives_a_move_and_no_other_change(self):
+    def test_a_position_outlives_a_move_and_no_other_change(self):
         expected = self.oracle_steps(self.spec_of(self.data, "here"), 2)
         self.start_cluster(workers=1)
-        token = self.folder / "token"
-        begun = self.run_on(self.spec_of(self.data, "here"), "--stop-after", 3, "--token-out", token)
+        position = self.folder / "position"
+        begun = self.run_on(self.spec_of(self.data, "here"), "--stop-after", 3, "--position-out", position)
         self.assertEqual(begun.steps, expected[:3])
-        moved = self.run_on(self.spec_of(self.copy("there"), "there"), "--resume", token)
+        moved = self.run_on(self.spec_of(self.copy("there"), "there"), "--resume", position)
         self.assertIsNone(moved.error)
         self.assertEqual(moved.steps, expected[3:])
         larger = self.copy("larger")
         with open(next((larger / "1").iterdir()), "ab") as photo:
             photo.write(b"\0")
-        refused = self.run_on(self.spec_of(larger, "larger"), "--resume", token)
+        refused = self.run_on(self.spec_of(larger, "larger"), "--resume", position)
         self.assertEqual(refused.steps, [])
         self.assertIn("of job \"here\"", refused.error[1])
 

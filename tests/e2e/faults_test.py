@@ -93,12 +93,12 @@ class BadInput(FaultTest):
         self.assertIsNone(self.consumer(self.small(name="taken")).finish().error)
         self.fails(self.small(name="taken", seed=8), EXISTS, "taken", "seed")
 
-    def test_tokens_belong_to_one_job(self):
-        token = self.folder / "token"
-        self.consumer(self.small(name="one"), "--stop-after", 1, "--token-out", token).finish()
-        self.fails(self.small(name="two", seed=5), INVALID, "one", "two", flags=("--resume", token))
-        token.write_bytes(b"not a token")
-        self.fails(self.small(name="one"), INVALID, "token", flags=("--resume", token))
+    def test_positions_belong_to_one_job(self):
+        position = self.folder / "position"
+        self.consumer(self.small(name="one"), "--stop-after", 1, "--position-out", position).finish()
+        self.fails(self.small(name="two", seed=5), INVALID, "one", "two", flags=("--resume", position))
+        position.write_bytes(b"not a position")
+        self.fails(self.small(name="one"), INVALID, "position", flags=("--resume", position))
 
     def test_bad_files_under_each_policy(self):
         (self.images / "8.jpg").write_text("this is text")

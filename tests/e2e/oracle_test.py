@@ -182,7 +182,7 @@ class OracleTest(cluster.PhotosTest):
             folder.mkdir()
             first, end = BATCH * host // count, BATCH * (host + 1) // count
             consumer = self.consumer(self.spec(), "--rows", first, end, "--dump", folder,
-                                     "--token-out", folder / "token", *flags)
+                                     "--position-out", folder / "position", *flags)
             hosts.append((consumer, folder))
         return hosts
 
@@ -208,14 +208,14 @@ class OracleTest(cluster.PhotosTest):
             self.assertIsNone(consumer.finish().error)
         self.assertEqual(self.joined(hosts), self.expected)
 
-    def test_hosts_go_from_two_to_three_at_a_token(self):
+    def test_hosts_go_from_two_to_three_at_a_position(self):
         self.start_cluster(workers=2)
         two = self.hosts(2, "--stop-after", 5)
         for consumer, _ in two:
             self.assertIsNone(consumer.finish().error)
-        tokens = {(folder / "token").read_bytes() for _, folder in two}
-        self.assertEqual(len(tokens), 1, "hosts of one step have the same token")
-        three = self.hosts(3, "--resume", two[0][1] / "token")
+        positions = {(folder / "position").read_bytes() for _, folder in two}
+        self.assertEqual(len(positions), 1, "hosts of one step have the same position")
+        three = self.hosts(3, "--resume", two[0][1] / "position")
         for consumer, _ in three:
             self.assertIsNone(consumer.finish().error)
         self.assertEqual(self.joined(two) + self.joined(three), self.expected)
@@ -224,10 +224,10 @@ class OracleTest(cluster.PhotosTest):
         self.start_cluster(workers=2)
         stop = random.randrange(1, EPOCHS * STEPS)
         with self.subTest(stop=stop):
-            token = self.folder / "token"
-            first = self.consumer(self.spec(), "--stop-after", stop, "--token-out", token).finish()
+            position = self.folder / "position"
+            first = self.consumer(self.spec(), "--stop-after", stop, "--position-out", position).finish()
             self.assert_oracle(first, self.expected[:stop])
-            second = self.consumer(self.spec(), "--resume", token).finish()
+            second = self.consumer(self.spec(), "--resume", position).finish()
             self.assert_oracle(second, self.expected[stop:])
 
     # Failures.
@@ -283,16 +283,16 @@ class OracleTest(cluster.PhotosTest):
         self.assert_oracle(consumer)
         self.assert_oracle(second.finish())
 
-    def test_everything_restarts_and_a_token_goes_on(self):
+    def test_everything_restarts_and_a_position_goes_on(self):
         self.start_cluster(workers=2)
-        token = self.folder / "token"
-        first = self.consumer(self.spec(), "--stop-after", 6, "--token-out", token).finish()
+        position = self.folder / "position"
+        first = self.consumer(self.spec(), "--stop-after", 6, "--position-out", position).finish()
         for process in [*self.workers, self.coordinator]:
             process.kill9()
         self.workers.clear()
         self.restart_coordinator()
         self.start_worker(name="another")
-        second = self.consumer(self.spec(), "--resume", token).finish()
+        second = self.consumer(self.spec(), "--resume", position).finish()
         self.assertEqual(first.steps + second.steps, self.expected)
 
     # Costs.

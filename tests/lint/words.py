@@ -2,7 +2,7 @@
 """Comments and docstrings are sentences in the field's words (docs/STYLE.md).
 
 A comment or a docstring does not begin with a word that hides its subject, as "Of the stream." or "What it holds.", and
-it has none of the phrases below.
+it has none of the phrases below. Names that were replaced (docs/decisions/0062-names-are-the-fields.md) do not return.
 """
 
 import io
@@ -22,7 +22,20 @@ PHRASES = {
     r"vouch|vouches": "trust, guarantee",
     r"tells? of|told of": "report",
 }
+# Names in code, and the ones that replaced them.
+NAMES = {
+    "leat_batches_token": "leat_batches_position",
+    "leat_batches_token_at": "leat_batches_position_at",
+    "leat_job_position": "leat_job_step_of",
+    "EncodeToken": "EncodePosition",
+    "DecodeToken": "DecodePosition",
+    "TokenAt": "PositionAt",
+    "TokenHash": "PositionHash",
+    "batches.token": "batches.position",
+    "it.token": "it.position",
+}
 _PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]
+_NAMES = re.compile(r"\b(?:%s)\b" % "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
 _COMMENT = re.compile(r"^\s*//+ ?(.*)$")
 
 
@@ -70,10 +83,14 @@ def findings_of(path, text):
         for phrase, better in _PHRASES:
             for match in phrase.finditer(words):
                 yield line, f'"{match[0]}": {better}'
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in _NAMES.finditer(line):
+            yield number, f"{match[0]}: its name is {NAMES[match[0]]}"
 
 
 def check(root):
     return [f"{path}:{line}: {what}" for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py")
+            if path.name not in ("words.py", "words_test.py")
             for line, what in findings_of(path, common.text(root, path))]
 
 

@@ -29,6 +29,10 @@ class Words(unittest.TestCase):
         self.assertEqual(found('const char kA[] = "nobody";\n'), [])
         self.assertEqual(found('A = "nobody"\nf(\n    "whoever")\n', "a.py"), [])
 
+    def test_a_name_that_was_replaced_does_not_return(self):
+        self.assert_one(found("size_t n = leat_batches_token(b, 0, 0);\n"), "1: ", "leat_batches_position")
+        self.assertEqual(found("size_t n = leat_batches_token_ring(b);\nbool b = AccessTokenHash();\n"), [])
+
 
 if __name__ == "__main__":
     unittest.main()

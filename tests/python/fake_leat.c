@@ -221,12 +221,11 @@ char* leat_job_json(const leat_job* job) {
            (unsigned long long)(job->samples / job->batch));
   return strdup(text);
 }
-leat_status* leat_job_position(const leat_job* job, const void* token,
-                               size_t token_bytes, uint64_t* epoch,
-                               uint64_t* step) {
+leat_status* leat_job_step_of(const leat_job* job, const void* position,
+                              size_t bytes, uint64_t* epoch, uint64_t* step) {
   unsigned long long e, s;
-  if (sscanf(token, "fake %llu %llu", &e, &s) != 2)
-    return Error(3, "token of another job");
+  if (sscanf(position, "fake %llu %llu", &e, &s) != 2)
+    return Error(3, "position of another job");
   *epoch = e, *step = s;
   return NULL;
 }
@@ -294,13 +293,13 @@ leat_status* leat_job_sample(const leat_job* job, uint64_t index,
 }
 
 leat_status* leat_batches_open(const leat_job* job, const char* options_json,
-                               const void* token, size_t token_bytes,
+                               const void* position, size_t bytes,
                                const uint32_t* rows, size_t num_rows,
                                leat_batches** out) {
   unsigned long long epoch = Number(options_json, "epoch", 0);
   unsigned long long step = Number(options_json, "step", 0);
-  if (token_bytes != 0 && sscanf(token, "fake %llu %llu", &epoch, &step) != 2)
-    return Error(3, "token of another job");
+  if (bytes != 0 && sscanf(position, "fake %llu %llu", &epoch, &step) != 2)
+    return Error(3, "position of another job");
   const int device = (int)Number(options_json, "device", (uint64_t)-1);
   if (device >= num_devices) return Error(9, "no such CUDA device");
   leat_batches* batches = calloc(1, sizeof *batches);
@@ -384,15 +383,16 @@ void leat_batches_begin_wait(leat_batches* batches) {
 void leat_batches_end_wait(leat_batches* batches, int delivered) {
   if (batches->ahead && delivered) ++waits_ended;
 }
-size_t leat_batches_token(const leat_batches* batches, void* token,
-                          size_t capacity) {
-  return (size_t)snprintf(token, capacity, "fake %llu %llu",
+size_t leat_batches_position(const leat_batches* batches, void* position,
+                             size_t capacity) {
+  return (size_t)snprintf(position, capacity, "fake %llu %llu",
                           (unsigned long long)batches->epoch,
                           (unsigned long long)batches->step);
 }
-size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
-                             uint64_t step, void* token, size_t capacity) {
-  return (size_t)snprintf(token, capacity, "fake %llu %llu",
+size_t leat_batches_position_at(const leat_batches* batches, uint64_t epoch,
+                                uint64_t step, void* position,
+                                size_t capacity) {
+  return (size_t)snprintf(position, capacity, "fake %llu %llu",
                           (unsigned long long)epoch, (unsigned long long)step);
 }
 leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
@@ -408,10 +408,10 @@ leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
 }
 /* No job here has an external reader. */
 leat_status* leat_batches_open_fed(const leat_job* job,
-                                   const char* options_json, const void* token,
-                                   size_t token_bytes, const uint32_t* rows,
-                                   size_t num_rows, leat_batches** out,
-                                   leat_feed** feed) {
+                                   const char* options_json,
+                                   const void* position, size_t bytes,
+                                   const uint32_t* rows, size_t num_rows,
+                                   leat_batches** out, leat_feed** feed) {
   return Error(12, "not in the fake");
 }
 leat_status* leat_feed_next(leat_feed* feed, double timeout_s, uint64_t* epoch,

@@ -6,8 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "client/cli/base/file.h"
+#include "client/cli/base/position_file.h"
 #include "client/cli/base/text.h"
-#include "client/cli/base/token_file.h"
 #include "client/cli/commands/index.h"
 #include "client/cli/convert/folder.h"
 #include "client/cli/pictures/jpeg.h"
@@ -81,26 +81,27 @@ Inspection InspectImage(const std::string& path, std::string_view file) {
   return out;
 }
 
-absl::StatusOr<Inspection> InspectToken(const std::string& path,
-                                        std::string_view file) {
-  const absl::StatusOr<TokenInfo> token = ParseToken(file);
-  if (!token.ok()) return DataLoss("{}: {}", path, Message(token.status()));
+absl::StatusOr<Inspection> InspectPosition(const std::string& path,
+                                           std::string_view file) {
+  const absl::StatusOr<PositionInfo> position = ParsePosition(file);
+  if (!position.ok())
+    return DataLoss("{}: {}", path, Message(position.status()));
   Inspection out;
-  out.view.names = {token->job};
-  out.view.data = Json{{"kind", "token"},
+  out.view.names = {position->job};
+  out.view.data = Json{{"kind", "position"},
                        {"path", path},
-                       {"format", token->format},
-                       {"job", token->job},
-                       {"plan_hash", token->plan_hash},
-                       {"epoch", token->epoch},
-                       {"step", token->step}};
+                       {"format", position->format},
+                       {"job", position->job},
+                       {"plan_hash", position->plan_hash},
+                       {"epoch", position->epoch},
+                       {"step", position->step}};
   Section facts;
   facts.facts = {{"File", {path, Tone::kBold}},
-                 {"Kind", fmt::format("token, format {}", token->format)},
-                 {"Job", token->job},
-                 {"Plan hash", token->plan_hash},
-                 {"Next batch",
-                  fmt::format("epoch {}, step {}", token->epoch, token->step)}};
+                 {"Kind", fmt::format("position, format {}", position->format)},
+                 {"Job", position->job},
+                 {"Plan hash", position->plan_hash},
+                 {"Next batch", fmt::format("epoch {}, step {}",
+                                            position->epoch, position->step)}};
   out.view.sections = {std::move(facts)};
   return out;
 }
@@ -222,9 +223,10 @@ std::optional<std::string> JsonText(const std::string& path) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   return fmt::format(
-      "{}: a JSON file with the keys {}, and neither a dataset nor a token. "
-      "leat inspect wants the bytes that token() returned as a file of their "
-      "own; an epoch and a step are what start=(epoch, step) of job.batches "
+      "{}: a JSON file with the keys {}, and neither a dataset nor a position. "
+      "leat inspect wants the bytes that position() returned as a file of "
+      "their own; an epoch and a step are what start=(epoch, step) of "
+      "job.batches "
       "takes, and leat describe job NAME shows where a job is",
       path, JoinFew(keys, kShownKeys));
 }
@@ -251,13 +253,13 @@ absl::StatusOr<Local> InspectLocal(const std::string& path) {
   if (!fs::is_regular_file(status))
     return InvalidArgument("{}: neither a file nor a folder", path);
   ASSIGN_OR_RETURN(const std::string head, ReadFile(path, kHeadBytes));
-  const bool token = LooksLikeToken(head);
-  if (!token && !head.starts_with("\xFF\xD8") &&
+  const bool position = LooksLikePosition(head);
+  if (!position && !head.starts_with("\xFF\xD8") &&
       (!IsJpegName(path) || IsOtherImage(head)))
     return Local{std::nullopt, true};
   ASSIGN_OR_RETURN(const std::string file, ReadWholeImage(path));
-  if (!token) return Local{InspectImage(path, file), false};
-  ASSIGN_OR_RETURN(Inspection inspection, InspectToken(path, file));
+  if (!position) return Local{InspectImage(path, file), false};
+  ASSIGN_OR_RETURN(Inspection inspection, InspectPosition(path, file));
   return Local{std::move(inspection), false};
 }
 

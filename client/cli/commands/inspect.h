@@ -20,8 +20,8 @@ struct Inspection {
 // Result of an inspection without the worker's readers. kNotFound: no such
 // path. kInvalidArgument: neither a file nor a folder.
 struct Local {
-  // Set for a JPEG, a file with a JPEG's name, a token (the bytes of token(),
-  // in a file), or a folder.
+  // Set for a JPEG, a file with a JPEG's name, a position (the bytes of
+  // position(), in a file), or a folder.
   std::optional<Inspection> found;
   // It may be a dataset that a reader knows: a file of another type, a folder
   // without images, or with other files directly in it.

@@ -27,7 +27,7 @@ void CommandLine::State::AddReader(CLI::App* command) {
 
 void CommandLine::State::AddInspect() {
   CLI::App* inspect = Command(
-      "inspect", "What a file or folder holds: an image, a token, a dataset",
+      "inspect", "What a file or folder holds: an image, a position, a dataset",
       "  leat inspect photo.jpg\n"
       "  leat inspect /data/train -o json\n"
       "  leat inspect train-000.tar\n"

@@ -101,7 +101,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
     def __init__(self, rows: np.ndarray, host: Batches | _together.Together, place: _Place) -> None:
         self._host = host
         self._place = place
-        self._token = host.token()
+        self._position = host.position()
         self._ahead: _ahead.Ahead | None = None
         self._failure: BaseException | None = None
         self._ended = False
@@ -135,7 +135,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         # No calls from here on, so an interrupt finds the batch either handed out or still the next one.
         ahead.slots[ahead.number & 1] = None
         ahead.number += 1
-        batch, self._token, self.epoch, self.step = taken
+        batch, self._position, self.epoch, self.step = taken
         return batch
 
     def __len__(self) -> int:
@@ -160,16 +160,16 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         self._ahead = ahead
         return ahead
 
-    def token(self) -> bytes:
+    def position(self) -> bytes:
         """The trainer's position, after the last batch handed out. It is the same on every process at the same step."""
-        return self._token
+        return self._position
 
     def get_state(self) -> bytes:
-        """Same as `token`; Grain and checkpoint handlers call it by this name."""
-        return self._token
+        """Same as `position`; Grain and checkpoint handlers call it by this name."""
+        return self._position
 
     def set_state(self, state: bytes) -> None:
-        """Continues after the batch at which `get_state` or `token` returned `state`, here or in another process.
+        """Continues after the batch at which `get_state` or `position` returned `state`, here or in another process.
 
         The last epoch stays the one given when the iterator was opened. If it was opened without `epochs`, the last
         epoch becomes the one that the state lies in.
@@ -184,7 +184,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
             self._stop()
             host_goes_on()
             self._stop = self._host.close
-            self._token = self._host.token()
+            self._position = self._host.position()
             self._ahead = self._failure = self.epoch = self.step = None
             self._ended = False
 
@@ -249,7 +249,7 @@ def batches(
     sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding] | None = None,
     devices: Sequence[Any] | None = None,
     epochs: int | None = None,
-    token: bytes | None = None,
+    position: bytes | None = None,
     start: tuple[int, int] | None = None,
     window: int | None = None,
     max_window_bytes: int | None = None,
@@ -268,17 +268,18 @@ def batches(
             several processes work.
         devices: instead of `sharding`, for functions of `jax.pmap` over these devices of the only process: arrays have
             the shape (devices, batch / devices, …).
-        epochs: how many epochs to deliver, counting the one that `token` or `start` lies in; only the rest of that one
-            is delivered. 0: without end. None: one.
-        token: continue at the position that `token()` returned, here or in `leat.Batches`, on any number of processes.
-        start: epoch and step of the first batch, instead of a token; None: (0, 0).
+        epochs: how many epochs to deliver, counting the one that `position` or `start` lies in; only the rest of that
+            one is delivered. 0: without end. None: one.
+        position: the bytes that `position()` returned, here or in `leat.Batches`; continue there, on any number of
+            processes.
+        start: epoch and step of the first batch, instead of a position; None: (0, 0).
         window: steps in flight, 1 … 64 (default 4).
         max_window_bytes: the window shrinks to stay below this size (default 4 GiB).
         row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
         progress: shows a tqdm bar with img/s and the fraction of time spent waiting.
         fields: which arrays to place; None: all.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
-            compiled function; workers then send uint8, a quarter of the bytes of float32. Results and tokens are
+            compiled function; workers then send uint8, a quarter of the bytes of float32. Results and positions are
             identical bit for bit.
         source: as in `Job.batches`.
 
@@ -310,7 +311,7 @@ def batches(
         return job._open(
             epochs,
             rows=None if whole else rows,
-            token=token,
+            position=position,
             start=start,
             window=window,
             max_window_bytes=max_window_bytes,

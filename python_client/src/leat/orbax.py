@@ -30,7 +30,7 @@ from leat.errors import NotFound
 
 __all__ = ["CheckpointHandler", "CheckpointRestore", "CheckpointSave"]
 
-_FILE = "leat_token"
+_FILE = "leat_position"
 
 
 class CheckpointHandler(ocp.CheckpointHandler):

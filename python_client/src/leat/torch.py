@@ -160,7 +160,7 @@ def batches(
     epochs: int | None = None,
     *,
     rows: range | slice | np.ndarray | list[int] | None = None,
-    token: bytes | None = None,
+    position: bytes | None = None,
     start: tuple[int, int] | None = None,
     window: int | None = None,
     max_window_bytes: int | None = None,
@@ -178,7 +178,7 @@ def batches(
         job: a job that `Service.job` returned.
         epochs: this and the other arguments without a description are those of `Job.batches`.
         rows: as in `Job.batches`.
-        token: as in `Job.batches`.
+        position: as in `Job.batches`.
         start: as in `Job.batches`.
         window: as in `Job.batches`.
         max_window_bytes: as in `Job.batches`.
@@ -193,7 +193,7 @@ def batches(
             such tensors on that stream only (`Tensor.record_stream` does nothing for them), keep them while a CUDA
             graph that reads them is replayed, and pass them to no other process and no other GPU.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
-            workers then send uint8, a quarter of the bytes of float32. Results and tokens are identical bit for bit.
+            workers then send uint8, a quarter of the bytes of float32. Results and positions are identical bit for bit.
         source: as in `Job.batches`.
 
     Returns:
@@ -210,7 +210,7 @@ def batches(
         return job._open(
             epochs,
             rows=rows,
-            token=token,
+            position=position,
             start=start,
             window=window,
             max_window_bytes=max_window_bytes,
@@ -389,7 +389,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position after the last batch handed out; it is the same on every process at the same step."""
-        return {"epoch": self._at[0], "step": self._at[1], "token": self._stream_here().token()}
+        return {"epoch": self._at[0], "step": self._at[1], "position": self._stream_here().position()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The next pass continues at the position of `state_dict`, from any process of any number of processes.
@@ -398,10 +398,10 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             leat.InvalidArgument: the state is of another job, or is no state. The dataset's position is unchanged.
         """
         try:
-            at, token = (state["epoch"], state["step"]), state["token"]
+            at, position = (state["epoch"], state["step"]), state["position"]
         except (TypeError, KeyError):
             raise InvalidArgument(f"state = {state!r:.80}; expected what state_dict() returned") from None
-        stream = self._open(rows=self._rows(), token=token)
+        stream = self._open(rows=self._rows(), position=position)
         self.close()
         self._stream, self._at, self._stream_at = stream, at, at
         self._goes_on = True

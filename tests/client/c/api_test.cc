@@ -162,8 +162,8 @@ TEST(CApi, NullHandlesAreHarmlessElsewhere) {
   EXPECT_STREQ(leat_service_address(nullptr), "");
   EXPECT_EQ(leat_job_json(nullptr), nullptr);
   EXPECT_EQ(leat_batches_stats_json(nullptr), nullptr);
-  EXPECT_EQ(leat_batches_token(nullptr, nullptr, 0), 0u);
-  EXPECT_EQ(leat_batches_token_at(nullptr, 0, 0, nullptr, 0), 0u);
+  EXPECT_EQ(leat_batches_position(nullptr, nullptr, 0), 0u);
+  EXPECT_EQ(leat_batches_position_at(nullptr, 0, 0, nullptr, 0), 0u);
   EXPECT_EQ(leat_batch_num_tensors(nullptr), 0u);
   EXPECT_EQ(leat_batch_tensor(nullptr, 3).data, nullptr);
   EXPECT_EQ(leat_batch_rows(nullptr), 0u);

@@ -138,9 +138,9 @@ TEST_F(ExternalTest, TheTokenGoesOnWithTheSameBytes) {
   Start(1, {.external = true});
   Open({.source = source_});
   for (uint64_t step = 0; step < 10; ++step) ExpectNext(0, step);
-  const std::string token = batches_->token();
+  const std::string position = batches_->position();
   const auto other = std::make_shared<FakeSource>();
-  Open({.token = token, .source = other});
+  Open({.position = position, .source = other});
   for (uint64_t step = 10; step < 62; ++step) ExpectNext(0, step);
   EXPECT_EQ(other->reads(), 52u * 16);
 }

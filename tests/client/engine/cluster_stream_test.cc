@@ -3,7 +3,7 @@
 // Jobs in stream mode, which have one epoch.
 #include <string>
 
-#include "client/batch/token.h"
+#include "client/batch/position.h"
 #include "tests/client/engine/cluster_fixture.h"
 
 namespace leat::client {
@@ -24,11 +24,12 @@ TEST_F(ClusterTest, WorkersAreToldWhereAnIteratorEnds) {
 
 TEST_F(ClusterTest, AStreamIsOpenedInItsOneEpoch) {
   Start(1, {.last_batch = LastBatch::kStream});
-  const std::string token = EncodeToken("train", TokenHash(info_), {3, 5});
+  const std::string position =
+      EncodePosition("train", PositionHash(info_), {3, 5});
   for (const absl::Status& status :
        {job_->Open({.epoch = 3, .step = 5}).status(),
-        job_->Open({.token = token}).status(), job_->PositionOf(token).status(),
-        job_->Samples(3, 5).status(),
+        job_->Open({.position = position}).status(),
+        job_->StepOf(position).status(), job_->Samples(3, 5).status(),
         job_->Explain(3, 5, {}, false, kLong).status()}) {
     EXPECT_TRUE(absl::IsInvalidArgument(status));
     EXPECT_THAT(Message(status),

@@ -100,30 +100,30 @@ TEST_F(ClusterTest, LastPartialBatchHasFewerRowsAlsoNone) {
   ExpectEnd();
 }
 
-TEST_F(ClusterTest, TokenGoesOnAtTheVeryNextBatch) {
+TEST_F(ClusterTest, PositionGoesOnAtTheVeryNextBatch) {
   Start(2);
   Open({.epochs = 2});
-  std::string token = batches_->token();
+  std::string position = batches_->position();
   for (uint64_t step = 0; step < 61; ++step) ExpectNext(0, step);
-  token = batches_->token();
-  Open({.token = token, .epochs = 2});
+  position = batches_->position();
+  Open({.position = position, .epochs = 2});
   ExpectNext(0, 61);
-  token = batches_->token();
-  Open({.token = token, .epochs = 2, .rows = {3, 4}});
+  position = batches_->position();
+  Open({.position = position, .epochs = 2, .rows = {3, 4}});
   ExpectNext(1, 0);
-  EXPECT_TRUE(absl::IsInvalidArgument(job_->Open({.token = "x"}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(job_->Open({.position = "x"}).status()));
 }
 
 TEST_F(ClusterTest, EpochsAreCountedFromTheFirstStep) {
   Start(1);
   Open({.epoch = 3, .step = 60, .epochs = 1});
   ExpectNext(3, 60);
-  const std::string in_epoch_3 = batches_->token();
-  EXPECT_EQ(*job_->PositionOf(in_epoch_3), (Position{3, 61}));
+  const std::string in_epoch_3 = batches_->position();
+  EXPECT_EQ(*job_->StepOf(in_epoch_3), (EpochStep{3, 61}));
   ExpectNext(3, 61);
   ExpectEnd();
-  EXPECT_EQ(*job_->PositionOf(batches_->token()), (Position{4, 0}));
-  Open({.token = in_epoch_3, .epochs = 2});
+  EXPECT_EQ(*job_->StepOf(batches_->position()), (EpochStep{4, 0}));
+  Open({.position = in_epoch_3, .epochs = 2});
   ExpectNext(3, 61);
   for (uint64_t step = 0; step < 62; ++step) ExpectNext(4, step);
   ExpectEnd();
@@ -135,7 +135,7 @@ TEST_F(ClusterTest, EpochsBeyondTheLastNumberAreRefused) {
       job_->Open({.epoch = 2, .epochs = ~uint64_t{0} - 1}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("from epoch 2 on"));
-  EXPECT_TRUE(absl::IsInvalidArgument(job_->PositionOf("x").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(job_->StepOf("x").status()));
 }
 
 TEST_F(ClusterTest, WrongOptionsAreRefused) {
@@ -458,7 +458,7 @@ TEST(Connect, NobodyThereSaysWhereAndWhatToDo) {
   EXPECT_THAT(text, HasSubstr("leat-coordinator --listen 127.0.0.1:1"));
 }
 
-TEST(Connect, WrongTokenIsRefusedAtOnce) {
+TEST(Connect, WrongAccessTokenIsRefusedAtOnce) {
   FakeCoordinator coordinator(MakeFakeJob({}), "secret");
   EXPECT_TRUE(Service::Connect(
                   {.address = coordinator.address(), .access_token = "secret"})

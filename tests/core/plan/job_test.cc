@@ -290,34 +290,34 @@ JobInfo InfoOf(JobSpec spec, DatasetInfo dataset) {
   return job;
 }
 
-TEST(TokenHash, IsThePlanHashWhereTheContentIsNotKnown) {
+TEST(PositionHash, IsThePlanHashWhereTheContentIsNotKnown) {
   const JobInfo job = InfoOf(Spec(), Dataset(50));
-  EXPECT_EQ(TokenHash(job), job.plan_hash);
+  EXPECT_EQ(PositionHash(job), job.plan_hash);
 }
 
-TEST(TokenHash, SeesWhatTheRecordsAreAndNotWhereTheyLie) {
+TEST(PositionHash, SeesWhatTheRecordsAreAndNotWhereTheyLie) {
   DatasetInfo dataset = Dataset(50);
   dataset.content.fill(3);
   JobSpec spec = Spec();
-  const Digest hash = TokenHash(InfoOf(spec, dataset));
+  const Digest hash = PositionHash(InfoOf(spec, dataset));
   EXPECT_NE(hash, PlanHash(spec, dataset));
   dataset.fingerprint[31] ^= 1;
   spec.pipeline.nodes[0].args["path"] = std::string("/elsewhere");
-  EXPECT_EQ(TokenHash(InfoOf(spec, dataset)), hash);
+  EXPECT_EQ(PositionHash(InfoOf(spec, dataset)), hash);
   spec.pipeline.nodes[0].args["repeat"] = int64_t{2};
-  EXPECT_NE(TokenHash(InfoOf(spec, dataset)), hash);
+  EXPECT_NE(PositionHash(InfoOf(spec, dataset)), hash);
   dataset.content[0] ^= 1;
-  EXPECT_NE(TokenHash(InfoOf(Spec(), dataset)), hash);
+  EXPECT_NE(PositionHash(InfoOf(Spec(), dataset)), hash);
 }
 
-TEST(TokenHash, SeesEverythingElseThatChangesBytes) {
+TEST(PositionHash, SeesEverythingElseThatChangesBytes) {
   DatasetInfo dataset = Dataset(50);
   dataset.content.fill(3);
-  std::set<Digest> hashes = {TokenHash(InfoOf(Spec(), dataset))};
+  std::set<Digest> hashes = {PositionHash(InfoOf(Spec(), dataset))};
   for (const auto& [field, change] : Changes()) {
     JobSpec spec = Spec();
     change(&spec);
-    EXPECT_TRUE(hashes.insert(TokenHash(InfoOf(spec, dataset))).second)
+    EXPECT_TRUE(hashes.insert(PositionHash(InfoOf(spec, dataset))).second)
         << field;
   }
 }

@@ -4,7 +4,7 @@
 They have eight devices together, or six if there are three of them.
 
 train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one.
-pull: pulls the rows of its devices from the position in DIR/token to the end of the epoch.
+pull: pulls the rows of its devices from the position in DIR/position to the end of the epoch.
 evaluate: counts the pictures whose class a linear model, DIR/weights.npy, finds.
 The output lines are JSON; each step's has the checksums of the rows that this process pulled.
 """
@@ -54,9 +54,9 @@ def checksums(batch, rows):
 
 
 def pull(job, sharding):
-    with open(f"{DIR}/token", "rb") as file:
-        token = file.read()
-    with leat.jax.batches(job, sharding=sharding, token=token) as batches:
+    with open(f"{DIR}/position", "rb") as file:
+        position = file.read()
+    with leat.jax.batches(job, sharding=sharding, position=position) as batches:
         for batch in batches:
             say(epoch=batches.epoch, step=batches.step, rows=checksums(batch, batches.rows.tolist()))
         say(bytes=batches.stats()["bytes"])

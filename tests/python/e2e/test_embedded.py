@@ -49,17 +49,17 @@ def test_photos_are_the_same_bytes_for_any_workers_threads_and_hosts(photos):
         np.testing.assert_array_equal(a[[40, 3]], b)
 
 
-def test_a_token_goes_on_in_a_new_service(job, folder):
+def test_a_position_goes_on_in_a_new_service(job, folder):
     it = job.batches(epochs=2)
     expected = [digest(batch) for batch in job.batches(epochs=2)]
     for _ in range(8):
         next(it)
-    token = it.token()
-    assert 0 < len(token) < 1024
+    position = it.position()
+    assert 0 < len(position) < 1024
     with leat.connect(workers=2) as other:
         again = other.job("tiny", train(folder), batch=16, seed=7)
-        assert [digest(batch) for batch in again.batches(epochs=1, token=token)] == expected[8:]
-        assert [digest(batch) for batch in again.batches(token=token)] == expected[8:]
+        assert [digest(batch) for batch in again.batches(epochs=1, position=position)] == expected[8:]
+        assert [digest(batch) for batch in again.batches(position=position)] == expected[8:]
 
 
 def test_ctrl_c_while_a_batch_is_waited_for_loses_none(job):
@@ -87,22 +87,22 @@ def test_ctrl_c_while_a_batch_is_waited_for_loses_none(job):
             except KeyboardInterrupt:
                 pass
             got += [digest(batch) for batch in kept]
-            if len(got) % 3 == 0:  # continues in another iterator, by the interrupted one's token
+            if len(got) % 3 == 0:  # continues in another iterator, by the interrupted one's position
                 it.close()
-                token, it = it.token(), job.batches(epochs=10)
-                it.set_state(token)
+                position, it = it.position(), job.batches(epochs=10)
+                it.set_state(position)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert got == expected
 
 
-def test_a_token_of_another_job_is_refused(service, job, folder):
+def test_a_position_of_another_job_is_refused(service, job, folder):
     other = service.job("other", train(folder), batch=8)
-    with pytest.raises(leat.InvalidArgument, match="token"):
-        job.batches(token=other.batches().token())
-    with pytest.raises(leat.InvalidArgument, match="token"):
-        job.batches(token=b"garbage")
+    with pytest.raises(leat.InvalidArgument, match="position"):
+        job.batches(position=other.batches().position())
+    with pytest.raises(leat.InvalidArgument, match="position"):
+        job.batches(position=b"garbage")
 
 
 def test_whole_numbers_keep_64_bits(service, folder):

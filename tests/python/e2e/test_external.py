@@ -103,15 +103,15 @@ def test_a_killed_worker_changes_nothing(folder):
         assert got == expected
 
 
-def test_a_token_goes_on_with_another_source_of_the_same_data(service, folder):
-    job = service.job("token", photo_pipeline(Photos(folder), name="token"), batch=16, seed=1)
+def test_a_position_goes_on_with_another_source_of_the_same_data(service, folder):
+    job = service.job("position", photo_pipeline(Photos(folder), name="position"), batch=16, seed=1)
     expected = hashes(job, epochs=2)
     it = job.batches(epochs=2)
     for _ in range(3):
         next(it)
-    token = it.token()
+    position = it.position()
     it.close()
-    assert hashes(job, epochs=2 - job.position(token)[0], token=token, source=Photos(folder)) == expected[3:]
+    assert hashes(job, epochs=2 - job.step_of(position)[0], position=position, source=Photos(folder)) == expected[3:]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_iterables_are_consumed_in_order_and_begin_anew(service):
         assert [batch["x"].tolist() for batch in job.batches(epochs=2)] == expected * 2
         it = job.batches()
         next(it)
-        assert [batch["x"].tolist() for batch in job.batches(token=it.token())] == expected[1:]
+        assert [batch["x"].tolist() for batch in job.batches(position=it.position())] == expected[1:]
 
 
 def test_an_iterator_is_good_for_one_epoch(service):

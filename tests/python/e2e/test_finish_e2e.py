@@ -99,7 +99,7 @@ def test_a_quarter_of_the_bytes_is_received(floats):
         assert received(heads) == images + labels
 
 
-def test_the_plan_and_the_tokens_are_the_same(floats):
+def test_the_plan_and_the_positions_are_the_same(floats):
     jax = pytest.importorskip("jax")
     import leat.jax
 
@@ -108,8 +108,8 @@ def test_the_plan_and_the_tokens_are_the_same(floats):
     there = floats.batches(epochs=2)
     for _ in range(3):
         next(here), next(there)
-    assert here.token() == there.token()
-    rest = leat.jax.batches(floats, sharding=sharding, finish="device", token=there.token())
+    assert here.position() == there.position()
+    rest = leat.jax.batches(floats, sharding=sharding, finish="device", position=there.position())
     for got, expected in zip(rest, there):
         assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
 

@@ -67,30 +67,30 @@ assert float(jax.jit(lambda x: x * 2)(21.0)) == 42
     assert out.stdout.strip() == "100"
 
 
-def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folder):
+def test_a_position_of_another_job_pipeline_or_batch_is_refused(service, job, folder):
     sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
     it = leat.jax.batches(job, sharding=sharding)
     next(it)
-    token = it.token()
+    position = it.position()
     another = service.job("another", train(folder), batch=16, seed=8)
-    with pytest.raises(leat.InvalidArgument, match='token: of job "tiny" .* not of "another"'):
-        leat.jax.batches(another, sharding=sharding, token=token)
+    with pytest.raises(leat.InvalidArgument, match='position: of job "tiny" .* want one of job "another"'):
+        leat.jax.batches(another, sharding=sharding, position=position)
     with leat.connect(threads=1) as elsewhere:  # in another service the name is free for other specs
         for pipeline, batch in ((train(folder, size=8), 16), (train(folder), 8)):
             changed = elsewhere.job("tiny", pipeline, batch=batch, seed=7)
             with pytest.raises(
                 leat.InvalidArgument, match='another plan of job "tiny" .* pipeline, seed, batch or order'
             ):
-                leat.jax.batches(changed, sharding=sharding, token=token)
+                leat.jax.batches(changed, sharding=sharding, position=position)
             moved = leat.jax.batches(changed, sharding=sharding)
             with pytest.raises(leat.InvalidArgument, match='another plan of job "tiny"'):
-                moved.set_state(token)
+                moved.set_state(position)
             assert next(moved)["image"].shape[0] == batch  # where it was
             elsewhere.delete_job("tiny")
     with pytest.raises(leat.InvalidArgument, match="damaged"):
-        leat.jax.batches(job, sharding=sharding, token=token[:-1])
-    with pytest.raises(leat.InvalidArgument, match="token is str; expected the bytes"):
-        leat.jax.batches(job, sharding=sharding, token="token")
+        leat.jax.batches(job, sharding=sharding, position=position[:-1])
+    with pytest.raises(leat.InvalidArgument, match="position is str; expected the bytes"):
+        leat.jax.batches(job, sharding=sharding, position="position")
 
 
 def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sharding, monkeypatch):

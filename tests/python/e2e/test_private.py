@@ -193,7 +193,7 @@ def test_after_the_supervisor_is_killed_the_next_connect_starts_another(folder, 
         expected = [digest(batch) for batch in job.batches()]
         it = job.batches(epochs=0)
         assert digest(next(it)) == expected[0]
-        token = it.token()
+        position = it.position()
         os.kill(info["pid"], signal.SIGKILL)
         began = time.monotonic()
         with pytest.raises(leat.errors.Error, match=rf"the private service \(process {info['pid']}\) has ended"):
@@ -206,7 +206,7 @@ def test_after_the_supervisor_is_killed_the_next_connect_starts_another(folder, 
         with leat.connect() as second:
             assert second.get("private")["started"] and second.get("private")["pid"] != info["pid"]
             again = second.job("lost", train(folder), batch=10, seed=1)
-            assert [digest(batch) for batch in again.batches(token=token)] == expected[1:]
+            assert [digest(batch) for batch in again.batches(position=position)] == expected[1:]
         it.close()
         first.close()
         assert f"private.lost pid={info['pid']}" in capfd.readouterr().err

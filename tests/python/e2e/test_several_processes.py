@@ -161,7 +161,7 @@ def test_each_process_pulls_its_own_rows_and_no_others(address, folder, job, cou
     with job.batches(epochs=2) as batches:
         for _ in range(STEPS + 3):
             next(batches)
-        (folder / "token").write_bytes(batches.token())  # from one process without JAX
+        (folder / "position").write_bytes(batches.position())  # from one process without JAX
     with Trainers("pull", count, address, folder) as trainers:
         lines = trainers.lines()
     steps = [[(line["epoch"], line["step"]) for line in of_process[:-1]] for of_process in lines]

@@ -61,19 +61,20 @@ def test_batches_work_in_jit(job, sharding):
     assert int(total) == int(expected["image"].astype(np.int64).sum() + expected["label"].sum())
 
 
-def test_the_token_is_that_of_the_last_batch_handed_out(job, sharding):
+def test_the_position_is_that_of_the_last_batch_handed_out(job, sharding):
     it = leat.jax.batches(job, sharding=sharding, epochs=2)
-    first = it.token()
+    first = it.position()
     for _ in range(8):
         next(it)
     assert (it.epoch, it.step) == (1, 1)
-    rest = [int(batch["label"][0]) for batch in leat.jax.batches(job, sharding=sharding, epochs=1, token=it.token())]
+    resumed = leat.jax.batches(job, sharding=sharding, epochs=1, position=it.position())
+    rest = [int(batch["label"][0]) for batch in resumed]
     assert rest == [32, 48, 64, 80]
     assert [int(batch["label"][0]) for batch in it] == rest
     assert len(it) == 12 and it and repr(it) == "<leat.jax batches of job 'images': closed>"
-    it.set_state(it.token())  # at the end
-    assert list(it) == [] and job.position(it.token()) == (2, 0)
-    assert int(next(leat.jax.batches(job, sharding=sharding, token=first))["label"][0]) == 0
+    it.set_state(it.position())  # at the end
+    assert list(it) == [] and job.step_of(it.position()) == (2, 0)
+    assert int(next(leat.jax.batches(job, sharding=sharding, position=first))["label"][0]) == 0
 
 
 def test_a_replicated_row_is_pulled_once(job):
@@ -178,17 +179,17 @@ def test_a_failure_comes_at_its_own_step(fake, job, sharding):
     it = leat.jax.batches(job, sharding=sharding)
     assert int(next(it)["label"][0]) == 0
     assert int(next(it)["label"][0]) == 16
-    token = it.token()
+    position = it.position()
     lengths = []
     for _ in range(4):
         with pytest.raises(leat.DataLoss, match="cats/1.jpg") as error:
             next(it)
         lengths.append(len(error.traceback))
-    assert it.token() == token
+    assert it.position() == position
     assert max(lengths) == lengths[0], "frames of one call are kept for the next"
     # The failure may be over: the iterator continues there when it is told to.
     fake.fail_at_step(-1)
-    it.set_state(token)
+    it.set_state(position)
     assert int(next(it)["label"][0]) == 32
     it.close()
 

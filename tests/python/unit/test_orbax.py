@@ -41,6 +41,6 @@ def test_the_place_is_saved_beside_the_model(opened, tmp_path):
     assert [int(batch["label"][0]) for batch in again] == rest
 
 
-def test_a_checkpoint_without_a_place_is_named(opened, tmp_path):
-    with pytest.raises(leat.NotFound, match="leat_token: no such file"):
+def test_a_checkpoint_without_a_position_is_named(opened, tmp_path):
+    with pytest.raises(leat.NotFound, match="leat_position: no such file"):
         leat.orbax.CheckpointHandler().restore(tmp_path, args=leat.orbax.CheckpointRestore(opened()))

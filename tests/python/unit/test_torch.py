@@ -27,8 +27,8 @@ def test_a_tensor_keeps_its_buffer(fake, job):
     assert torch.equal(part, expected) and fake.live() == before + 1
     del part
     assert fake.live() == before
-    token = it.token()
-    assert int(next(leat.torch.batches(job, token=token))["label"][0]) == 10
+    position = it.position()
+    assert int(next(leat.torch.batches(job, position=position))["label"][0]) == 10
     it.close()
 
 
@@ -51,7 +51,7 @@ def test_a_state_is_gone_back_to(job):
     it = leat.torch.batches(job, epochs=2)
     next(it)
     state = it.get_state()
-    assert (it.epoch, it.step) == (0, 0) and state == it.token()
+    assert (it.epoch, it.step) == (0, 0) and state == it.position()
     rest = labels(it)
     it.set_state(state)
     assert it.epoch is None and labels(it) == rest
@@ -146,7 +146,7 @@ def test_a_dataset_goes_on_from_its_state_on_any_number_of_processes(job):
     for _ in range(4):
         next(it)
     state = dataset.state_dict()
-    assert (state["epoch"], state["step"]) == (2, 4) and isinstance(state["token"], bytes)
+    assert (state["epoch"], state["step"]) == (2, 4) and isinstance(state["position"], bytes)
     rest = [batch["image"].numpy() for batch in it]
     ranks = [leat.torch.IterableDataset(job, rank=rank, world_size=2) for rank in range(2)]
     for again in ranks:
@@ -164,7 +164,7 @@ def test_a_state_of_another_job_leaves_a_dataset_where_it_was(job):
     it = iter(dataset)
     next(it)
     state = dataset.state_dict()
-    for wrong in ({**state, "token": b"nonsense"}, {"epoch": 0}, None):
+    for wrong in ({**state, "position": b"nonsense"}, {"epoch": 0}, None):
         with pytest.raises(leat.InvalidArgument):
             dataset.load_state_dict(wrong)
     assert dataset.state_dict() == state and len(list(it)) == len(job) - 1

@@ -31,7 +31,7 @@ class Placed(NamedTuple):
     """A batch on the devices, and the iterator's position after it."""
 
     arrays: dict[str, jax.Array]
-    token: bytes
+    position: bytes
     epoch: int
     step: int
 
@@ -158,7 +158,7 @@ class Ahead:
             return False
         epoch, step = self._host.epoch, self._host.step
         assert epoch is not None and step is not None
-        self._fill(number, Placed(self._place(batch), self._host.token(), epoch, step))
+        self._fill(number, Placed(self._place(batch), self._host.position(), epoch, step))
         return True
 
     def _fill(self, number: int, what: Placed | Ended) -> None:

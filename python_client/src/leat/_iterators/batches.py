@@ -23,7 +23,7 @@ from leat._library import native, threads
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
-_TOKEN_CAPACITY = 1024
+_POSITION_CAPACITY = 1024
 
 _T = TypeVar("_T")
 _Self = TypeVar("_Self", bound="BatchIterator[Any]")
@@ -95,7 +95,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self,
         job: Any,
         open_at: Callable[[bytes | None], Opened | None],
-        token: bytes | None,
+        position: bytes | None,
         rows: np.ndarray | None,
         *,
         device: int = -1,
@@ -109,10 +109,10 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._taking = threading.RLock()
         self._asking = threading.RLock()
         self._closing = threading.Lock()
-        self._text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
+        self._text = ctypes.create_string_buffer(_POSITION_CAPACITY)
         self._bar: progress.Bar | None = None
         self._shows_progress = False
-        opened = open_at(token)
+        opened = open_at(position)
         assert opened is not None  # no range is empty
         self._begin(opened)
         # The operators still to be applied to arrays of bytes, by field name.
@@ -125,7 +125,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._ended = False
         self._last_stats = ""
         self._place: tuple[int, int] | None = None  # position of the last batch handed out
-        self._first = self._token_at(None)
+        self._first = self._position_at(None)
         # The next batch, from the moment when the library gives it until it is handed out.
         self._buffer: Buffer | None = None
         self._taken: Taken | None = None
@@ -252,34 +252,34 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                     raise
         return bool(buffer.out)
 
-    def _token_at(self, place: tuple[int, int] | None) -> bytes:
-        """Returns the token of the position after a batch; None: before the first one."""
+    def _position_at(self, place: tuple[int, int] | None) -> bytes:
+        """Returns the position after a batch; None: before the first one."""
         with self._asking:
             if place is None:
-                size = self._handle.call(native.quick.leat_batches_token, self._text, _TOKEN_CAPACITY)
+                size = self._handle.call(native.quick.leat_batches_position, self._text, _POSITION_CAPACITY)
             else:
                 epoch, step = place
                 epoch, step = (epoch, step + 1) if step + 1 < len(self.job) else (epoch + 1, 0)
                 size = self._handle.call(
-                    native.quick.leat_batches_token_at, epoch, step, self._text, _TOKEN_CAPACITY
+                    native.quick.leat_batches_position_at, epoch, step, self._text, _POSITION_CAPACITY
                 )
             return ctypes.string_at(self._text, size)
 
-    def token(self) -> bytes:
+    def position(self) -> bytes:
         """Returns the consumer's position, after the last batch handed out, for the trainer's checkpoint; under 1 KiB.
 
-        A batch whose `next` was interrupted has not been handed out: the token continues with it.
+        A batch whose `next` was interrupted has not been handed out: the position continues with it.
         """
         with self._asking:
             place = self._place
-            return self._first if place is None or self._handle.closed else self._token_at(place)
+            return self._first if place is None or self._handle.closed else self._position_at(place)
 
     def get_state(self) -> bytes:
-        """Same as `token`; Grain and checkpoint handlers call it by this name."""
-        return self.token()
+        """Same as `position`; Grain and checkpoint handlers call it by this name."""
+        return self.position()
 
     def set_state(self, state: bytes) -> None:
-        """Continues after the batch at which `get_state` or `token` returned `state`, here or in another process.
+        """Continues after the batch at which `get_state` or `position` returned `state`, here or in another process.
 
         The last epoch stays the one given when the iterator was opened. If it was opened without `epochs`, the last
         epoch becomes the one that the state lies in.
@@ -299,7 +299,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             with self._taking, self._asking:
                 if opened is None:  # the state is at the end: nothing follows
                     self._first, self._place = bytes(state), None
-                    self._begun_at = self.job.position(state)
+                    self._begun_at = self.job.step_of(state)
                     return
                 self._begin(opened)
                 if self._shows_progress:
@@ -360,7 +360,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                 if self._bar:
                     self._bar.close()
                 self._last_stats = native.take_text(self._handle.call(native.lib.leat_batches_stats_json))
-                self._first = self.token()  # token() returns this from now on
+                self._first = self.position()  # position() returns this from now on
                 self._buffer = self._taken = None
                 self._handle.close()
         finally:

@@ -171,7 +171,7 @@ class _InOrder:
                     f"the source ended after {self._next} samples; expected {self._num_samples}, as num_samples says"
                 ) from None
             self._next += 1
-            if self._next > sample:  # samples before it were delivered before the token
+            if self._next > sample:  # samples before it were delivered before the position
                 return value
 
 
@@ -221,7 +221,7 @@ def external_source(
 ) -> Node | tuple[Node, ...]:
     """A reader of samples that this process supplies, for use in a `leat.pipeline`.
 
-    Workers decode and augment them like any others; order, sharding, epochs, tokens and fail-over are those of any
+    Workers decode and augment them like any others; order, sharding, epochs, positions and fail-over are those of any
     dataset. A process is asked only for the samples of its own rows, ahead of the batches, by a thread of its own.
 
         photos = leat.external_source(read_photo, ("encoded", "int32"), num_samples=50_000)
@@ -235,7 +235,7 @@ def external_source(
             Both may be asked for any sample, also twice, and must answer the same: batches are then a pure function of
             the job. Or it is an iterable, or a function without arguments that returns one for each epoch. An iterable
             is consumed in order, so the job must have shuffle=False, last_batch other than "fill" and no num_parts, and
-            the process must take all rows; continuing from a token skips the samples before it. One call at a time.
+            the process must take all rows; continuing from a position skips the samples before it. One call at a time.
         types: the type of each value: "encoded" (an image file's bytes), "bytes", "int32" (a number), "float32[4]",
             "uint8[?,?,3]" (an array whose first sizes vary); or a dtype and a shape: ("uint8", (None, None, 3)).
             Elements are bool, uint8, int32, int64, float16 or float32.

@@ -31,7 +31,7 @@ class Bar:
     def update(self, epoch: int, step: int) -> None:
         """Reports that the batch of this step has come."""
         done = epoch * self._steps_per_epoch + step + 1
-        if not self._started:  # a token may lie within an epoch
+        if not self._started:  # a position may lie within an epoch
             self._started = True
             self._bar.initial = self._bar.n = done - 1
         now = time.monotonic()

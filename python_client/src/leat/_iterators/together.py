@@ -33,7 +33,7 @@ class Together:
     def __init__(self, parts: list[Batches]) -> None:
         self._parts = parts
         self._got: list[Any] = []  # batches of the next step, from the first parts
-        self._token = parts[0].token()
+        self._position = parts[0].position()
         self._bar: progress.Bar | None = None
         self._shows_progress = False
         self.job: Any = parts[0].job
@@ -60,7 +60,7 @@ class Together:
             self._got.append(batch)
         batches, self._got = self._got, []
         last = self._parts[-1]
-        self._token, self.epoch, self.step = last.token(), last.epoch, last.step
+        self._position, self.epoch, self.step = last.position(), last.epoch, last.step
         if self._bar:
             assert last.epoch is not None and last.step is not None
             self._bar.update(last.epoch, last.step)
@@ -72,9 +72,9 @@ class Together:
     def __bool__(self) -> bool:
         return True
 
-    def token(self) -> bytes:
+    def position(self) -> bytes:
         """Returns the position after the last step that `next` returned."""
-        return self._token
+        return self._position
 
     def prepared(self, state: bytes) -> Callable[[], None]:
         """As `Batches.prepared`: the first part refuses a state of another job before any part has moved."""
@@ -85,7 +85,7 @@ class Together:
             for part in self._parts[1:]:
                 part.set_state(state)
             self._close_bar()
-            self._got, self._token = [], self._parts[0].token()
+            self._got, self._position = [], self._parts[0].position()
             self.epoch = self.step = None
             if self._shows_progress:
                 self.show_progress()

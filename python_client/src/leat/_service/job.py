@@ -113,20 +113,20 @@ class Job:
         """Returns everything about the job: the JSON form of leat.v1.Job."""
         return json.loads(json.dumps(self._facts))
 
-    def position(self, token: bytes) -> tuple[int, int]:
-        """Returns epoch and step of the batch that comes next after `token()` returned `token`.
+    def step_of(self, position: bytes) -> tuple[int, int]:
+        """Returns epoch and step of the batch that comes next at `position`, the bytes of `Batches.position()`.
 
         Raises:
-            leat.InvalidArgument: it is not a token, or a token of another job.
+            leat.InvalidArgument: it is not a position, or a position of another job.
         """
-        if not isinstance(token, (bytes, bytearray, memoryview)):
-            raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
-        token = bytes(token)
-        if not token:
-            raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+        if not isinstance(position, (bytes, bytearray, memoryview)):
+            raise InvalidArgument(f"position is {type(position).__name__}; expected the bytes that position() returned")
+        position = bytes(position)
+        if not position:
+            raise InvalidArgument("position is empty; expected the bytes that position() returned, or None")
         epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
-        request = native.lib.leat_job_position
-        native.check(self._handle.call(request, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        request = native.lib.leat_job_step_of
+        native.check(self._handle.call(request, position, len(position), ctypes.byref(epoch), ctypes.byref(step)))
         return epoch.value, step.value
 
     def batches(
@@ -134,7 +134,7 @@ class Job:
         epochs: int | None = None,
         *,
         rows: range | slice | np.ndarray | list[int] | None = None,
-        token: bytes | None = None,
+        position: bytes | None = None,
         start: tuple[int, int] | None = None,
         window: int | None = None,
         max_window_bytes: int | None = None,
@@ -146,11 +146,11 @@ class Job:
         """Opens an iterator over the batches, in order.
 
         Args:
-            epochs: how many epochs to deliver, counting the one that `token` or `start` lies in; only the rest of that
-                one is delivered. 0: without end. None: one.
+            epochs: how many epochs to deliver, counting the one that `position` or `start` lies in; only the rest of
+                that one is delivered. 0: without end. None: one.
             rows: which rows of each global batch, in the order wanted; None: all.
-            token: continue at the position that `Batches.token` returned, with these or other rows.
-            start: epoch and step of the first batch, instead of a token; None: (0, 0).
+            position: the bytes that `Batches.position` returned; continue there, with these or other rows.
+            start: epoch and step of the first batch, instead of a position; None: (0, 0).
             window: steps in flight beyond the one handed out, 1 … 64 (default 4).
             max_window_bytes: the window shrinks to stay below this size (default 4 GiB).
             row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
@@ -163,7 +163,7 @@ class Job:
             batch size, or less in the last batch of last_batch="partial". `schema` has the axes after the first.
 
         Raises:
-            leat.InvalidArgument: an option is wrong, or the token is of another job.
+            leat.InvalidArgument: an option is wrong, or the position is of another job.
             leat.FailedPrecondition: the job needs a source, and none is given.
         """
         if _finish.chosen(finish) != "worker":
@@ -174,7 +174,7 @@ class Job:
         return self._open(
             epochs,
             rows=rows,
-            token=token,
+            position=position,
             start=start,
             window=window,
             max_window_bytes=max_window_bytes,
@@ -188,7 +188,7 @@ class Job:
         epochs: int | None = None,
         *,
         rows: range | slice | np.ndarray | list[int] | None = None,
-        token: bytes | None = None,
+        position: bytes | None = None,
         start: tuple[int, int] | None = None,
         window: int | None = None,
         max_window_bytes: int | None = None,
@@ -212,8 +212,8 @@ class Job:
         if epochs is not None:
             epochs = whole("epochs", epochs, 0, 2**53)
         first = None if start is None else _epoch_and_step(start)
-        if start is not None and token is not None:
-            raise InvalidArgument("expected one of token and start")
+        if start is not None and position is not None:
+            raise InvalidArgument("expected one of position and start")
         if window is not None:
             options["window"] = whole("window", window, 1, 64)
         if max_window_bytes is not None:
@@ -231,13 +231,13 @@ class Job:
         elif source is not None:
             raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
 
-        begin = (first or (0, 0)) if token is None else self.position(token)
+        begin = (first or (0, 0)) if position is None else self.step_of(position)
 
-        def open_at(token: bytes | None) -> Opened | None:
-            at = begin if token is None else self.position(token)
+        def open_at(position: bytes | None) -> Opened | None:
+            at = begin if position is None else self.step_of(position)
             end = (at if epochs is None else begin)[0] + (epochs or 1)
             if epochs == 0:
-                return self._opened(token, begin, None, options, numbers, source)
+                return self._opened(position, begin, None, options, numbers, source)
             if at > (end, 0):
                 raise InvalidArgument(
                     f"the state is at epoch {at[0]} step {at[1]}; expected one before epoch {end}, since the iterator "
@@ -245,34 +245,34 @@ class Job:
                 )
             if at == (end, 0):
                 return None
-            return self._opened(token, begin, end - at[0], options, numbers, source)
+            return self._opened(position, begin, end - at[0], options, numbers, source)
 
-        batches = make(self, open_at, token, numbers, device=device)
+        batches = make(self, open_at, position, numbers, device=device)
         if progress:
             batches.show_progress()
         return batches
 
     def _opened(
         self,
-        token: bytes | None,
+        position: bytes | None,
         start: tuple[int, int],
         epochs: int | None,
         options: dict[str, Any],
         rows: np.ndarray | None,
         source: external.Source | None,
     ) -> Opened:
-        """Opens an iterator of the library at `token`, or at `start`, for so many `epochs`; None: without end."""
-        if token is None:
+        """Opens an iterator of the library at `position`, or at `start`, for so many `epochs`; None: without end."""
+        if position is None:
             epoch, step = start
             options = {**options, "epoch": epoch, "step": step}
         else:
-            token = bytes(token)
-            epoch, step = self.position(token)
+            position = bytes(position)
+            epoch, step = self.step_of(position)
         out, feed = native.Cell("leat_batches_free"), native.Cell("leat_feed_free")
         asked = (
             native.text(json.dumps({**options, "epochs": epochs or 0})),
-            token,
-            len(token or b""),
+            position,
+            len(position or b""),
             *row_pointer(rows),
             ctypes.byref(out.made),
         )

@@ -141,23 +141,23 @@ TEST_F(Inspecting, HostileExifHasNoOrientation) {
   }
 }
 
-TEST_F(Inspecting, ATokenSaysWhereItGoesOn) {
-  stored::v1::Token token;
-  token.set_format(1);
-  token.set_job("resnet50");
-  token.set_plan_hash(std::string(32, 'f'));
-  token.set_epoch(3);
-  token.set_step(120);
-  const std::string payload = token.SerializeAsString();
+TEST_F(Inspecting, APositionSaysWhereItGoesOn) {
+  stored::v1::Position position;
+  position.set_format(1);
+  position.set_job("resnet50");
+  position.set_plan_hash(std::string(32, 'f'));
+  position.set_epoch(3);
+  position.set_step(120);
+  const std::string payload = position.SerializeAsString();
   const Digest digest = HashOf(payload);
   const std::string bytes =
       "LEATTOK1" + std::string(digest.begin(), digest.begin() + 8) + payload;
-  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes)}), kGood);
+  EXPECT_EQ(shell_.Run({"inspect", Write("position", bytes)}), kGood);
   EXPECT_THAT(shell_.out, HasSubstr("epoch 3, step 120"));
   EXPECT_THAT(shell_.out, HasSubstr("resnet50"));
-  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes + "x")}), kFailed);
+  EXPECT_EQ(shell_.Run({"inspect", Write("position", bytes + "x")}), kFailed);
   EXPECT_THAT(shell_.err, HasSubstr("checksum"));
-  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes.substr(0, 10))}),
+  EXPECT_EQ(shell_.Run({"inspect", Write("position", bytes.substr(0, 10))}),
             kFailed);
 }
 
@@ -274,7 +274,7 @@ TEST_F(InspectingDatasets, AJsonFileThatNoReaderKnowsIsSaidToBeOne) {
   EXPECT_EQ(shell_.Run({"inspect", position}), kWrongUse);
   EXPECT_THAT(shell_.err,
               HasSubstr("checkpoint.json: a JSON file with the keys "
-                        "epoch,step, and neither a dataset nor a token"));
+                        "epoch,step, and neither a dataset nor a position"));
   EXPECT_THAT(shell_.err, HasSubstr("start=(epoch, step)"));
   EXPECT_EQ(shell_.Run({"inspect", position, "--format", "coco"}), kWrongUse);
   EXPECT_THAT(shell_.err, HasSubstr("no reader"));

@@ -59,9 +59,9 @@ def test_one_batch_is_placed_while_the_one_before_is_used(job, sharding):
     it = leat.jax.batches(job, sharding=sharding)
     assert not threads.running(PLACING)  # no batch was requested yet
     assert int(next(it)["label"][0]) == 0
-    token = it.token()
+    position = it.position()
     wait_for_the_next(it)
-    assert (it.epoch, it.step, it.token()) == (0, 0, token)
+    assert (it.epoch, it.step, it.position()) == (0, 0, position)
     assert it._host.step == 1 and it._ahead._room.empty()  # one, not all
     assert int(next(it)["label"][0]) == 16
     it.close()
@@ -94,13 +94,13 @@ def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, shar
     it = leat.jax.batches(job, sharding=sharding)
     next(it), next(it)
     take_the_last_quick_one(fake, it, 1000)
-    token = it.token()
+    position = it.position()
     assert it.stats()["rows_per_s"] == 1234.5
     with pytest.raises(leat.InvalidArgument, match="another job"):
         it.set_state(b"nonsense")
     it.close()
     fake.set_delay(0)
-    it.set_state(token)
+    it.set_state(position)
     assert int(next(it)["label"][0]) == 48
     take_the_last_quick_one(fake, it, 1000)
     threading.Timer(0.1, it.close).start()
@@ -132,11 +132,11 @@ def test_a_transfer_that_fails_is_no_silent_gap(job, sharding, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("leat._arrays.assembling.Assembling.__call__", fail)
         assert int(next(it)["label"][0]) == 16
-        token = it.token()
+        position = it.position()
         for _ in range(2):
             with pytest.raises(RuntimeError, match="out of memory"):
                 next(it)
-    it.set_state(token)
+    it.set_state(position)
     assert int(next(it)["label"][0]) == 32
 
 

@@ -136,7 +136,7 @@ def test_each_device_pulls_its_own_rows(floats, gpu):
 def test_devices_go_in_step(fake, floats, gpu):
     """They stay in step also if one has its batch and another has not yet."""
     it = leat.jax.batches(floats, sharding=SHARDINGS[1](), epochs=2, finish="device")
-    first = it.token()
+    first = it.position()
     next(it)
     fake.set_delay(0.01)
     for step in range(1, 5):
@@ -144,9 +144,9 @@ def test_devices_go_in_step(fake, floats, gpu):
         assert (it.epoch, it.step) == (0, step)
         np.testing.assert_array_equal(np.asarray(got["label"]), np.arange(16 * step, 16 * step + 16))
     fake.set_delay(0)
-    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, token=it.token())
+    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, position=it.position())
     assert [int(batch["label"][0]) for batch in rest] == [int(batch["label"][0]) for batch in it]
-    again = leat.jax.batches(floats, sharding=SHARDINGS[1](), token=first)
+    again = leat.jax.batches(floats, sharding=SHARDINGS[1](), position=first)
     assert int(next(again)["label"][0]) == 0
     assert again.stats()["rows_per_s"] == 8 * 1234.5
 

@@ -83,13 +83,13 @@ def test_nothing_goes_from_device_to_device(floats):
         assert collective not in text
 
 
-def test_tokens_are_the_same(floats):
+def test_positions_are_the_same(floats):
     here = leat.jax.batches(floats, sharding=SHARDINGS[0](), finish="device")
     there = leat.jax.batches(floats, sharding=SHARDINGS[0]())
     for _ in range(3):
         next(here), next(there)
-    assert here.token() == there.token()
-    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), token=there.token(), finish="device")
+    assert here.position() == there.position()
+    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), position=there.position(), finish="device")
     assert [int(batch["label"][0]) for batch in rest] == [48, 64, 80]
 
 

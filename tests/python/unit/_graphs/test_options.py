@@ -24,7 +24,7 @@ def test_what_is_no_time_is_named(value):
 
 
 def test_a_place_may_have_been_in_json(job):
-    place = json.loads(json.dumps(job.position(next_token(job))))
+    place = json.loads(json.dumps(job.step_of(next_position(job))))
     assert place == [0, 1]
     with job.batches(start=place) as batches:
         next(batches)
@@ -34,10 +34,10 @@ def test_a_place_may_have_been_in_json(job):
             job.batches(start=wrong)
 
 
-def next_token(job):
+def next_position(job):
     with job.batches() as batches:
         next(batches)
-        return batches.token()
+        return batches.position()
 
 
 @pytest.mark.parametrize("address", [7411, b"host:7411", ("host", 7411), " "])

@@ -43,9 +43,9 @@ def test_wrong_rows_are_refused(job, rows):
         {"window": 0},
         {"window": 65},
         {"row_timeout": 0},
-        {"token": "text"},
-        {"token": b""},
-        {"token": b"x"},
+        {"position": "text"},
+        {"position": b""},
+        {"position": b"x"},
         {"start": 3},
         {"start": (1, 2, 3)},
         {"start": (-1, 0)},
@@ -57,35 +57,35 @@ def test_wrong_options_are_refused(job, wrong):
         job.batches(**wrong)
 
 
-def test_a_token_goes_on_at_the_very_next_batch(job):
+def test_a_position_goes_on_at_the_very_next_batch(job):
     it = job.batches(epochs=3)
     for _ in range(13):
         next(it)
     assert (it.epoch, it.step) == (1, 2)
-    rest = [int(batch["label"][0]) for batch in job.batches(epochs=2, token=it.token())]
+    rest = [int(batch["label"][0]) for batch in job.batches(epochs=2, position=it.position())]
     assert rest == [*range(30, 100, 10), *range(0, 100, 10)]
     assert rest == [int(batch["label"][0]) for batch in it]
 
 
-def test_without_epochs_a_token_gives_the_rest_of_its_epoch(job):
+def test_without_epochs_a_position_gives_the_rest_of_its_epoch(job):
     it = job.batches(epochs=0)
     for _ in range(13):
         next(it)
-    resumed = job.batches(token=it.token())
+    resumed = job.batches(position=it.position())
     assert len(list(resumed)) == 7
     assert (resumed.epoch, resumed.step) == (1, 9)
-    assert len(list(job.batches(token=resumed.token()))) == 10
+    assert len(list(job.batches(position=resumed.position()))) == 10
 
 
-def test_a_token_says_which_batch_comes_next(job):
+def test_a_position_says_which_batch_comes_next(job):
     it = job.batches(epochs=3)
-    assert job.position(it.token()) == (0, 0)
-    for position in [*((0, step) for step in range(1, 10)), (1, 0), (1, 1)]:
+    assert job.step_of(it.position()) == (0, 0)
+    for step in [*((0, number) for number in range(1, 10)), (1, 0), (1, 1)]:
         next(it)
-        assert job.position(it.token()) == position
-    for wrong, text in ((b"", "token is empty"), ("text", "token is str"), (b"nonsense", "another job")):
+        assert job.step_of(it.position()) == step
+    for wrong, text in ((b"", "position is empty"), ("text", "position is str"), (b"nonsense", "another job")):
         with pytest.raises(leat.InvalidArgument, match=text):
-            job.position(wrong)
+            job.step_of(wrong)
 
 
 @pytest.mark.parametrize(("epochs", "steps"), [(None, 7), (1, 7), (2, 17)])
@@ -117,10 +117,10 @@ def test_an_iterator_has_a_length_unless_it_is_without_end(job):
     it = job.batches(2)
     for _ in range(13):
         next(it)
-    assert len(it) == 20 and len(job.batches(token=it.token())) == 7
-    it.set_state(it.token())
+    assert len(it) == 20 and len(job.batches(position=it.position())) == 7
+    it.set_state(it.position())
     assert len(it) == 7 == len(list(it))
-    it.set_state(it.token())
+    it.set_state(it.position())
     assert len(it) == 0 and it  # true all the same
     endless = job.batches(0)
     with pytest.raises(TypeError, match="no length: it was opened with epochs=0"):
@@ -254,9 +254,9 @@ def test_close_wakes_a_waiting_thread_and_ends_the_loop(fake, job):
 def test_a_closed_iterator_knows_where_the_consumer_is(job):
     with job.batches() as it:
         next(it), next(it)
-        token = it.token()
-    assert it.token() == token
-    assert next(job.batches(token=token))["label"][0] == 20
+        position = it.position()
+    assert it.position() == position
+    assert next(job.batches(position=position))["label"][0] == 20
 
 
 def test_closing_from_many_threads_at_once(fake, job):
@@ -316,13 +316,13 @@ def test_a_failure_is_raised_at_its_step(fake, job):
         next(it)
 
 
-def test_progress_counts_on_from_a_token(job, capfd):
+def test_progress_counts_on_from_a_position(job, capfd):
     pytest.importorskip("tqdm")
     it = job.batches(epochs=2, progress=True)
     for _ in range(15):
         next(it)
     it.close()
-    for _ in job.batches(token=it_token(job, 15), progress=True):
+    for _ in job.batches(position=it_position(job, 15), progress=True):
         pass
     text = capfd.readouterr().err
     assert "15/20" in text and "20/20" in text and "img/s, stall 25%" in text
@@ -337,11 +337,11 @@ def test_progress_of_a_stream_has_no_end(service, graph, capfd):
     assert "2step" in text and "/10" not in text and "/20" not in text
 
 
-def it_token(job, steps):
+def it_position(job, steps):
     it = job.batches(epochs=0)
     for _ in range(steps):
         next(it)
-    return it.token()
+    return it.position()
 
 
 def test_stats_and_collection(job):
@@ -374,7 +374,7 @@ def test_a_state_is_gone_back_to(fake, job, epochs):
     it = job.batches(epochs, rows=[3, 1])
     kept = next(it)["label"]
     state = it.get_state()
-    assert state == it.token()
+    assert state == it.position()
     rest = [batch["label"].tolist() for batch in it]
     for _ in range(2):
         it.set_state(state)
@@ -395,24 +395,24 @@ def test_a_state_is_gone_back_to(fake, job, epochs):
 
 def test_the_epochs_of_an_iterator_stay_when_a_state_moves_it(job):
     it = job.batches(2, start=(3, 4))
-    states = [it.token()]
+    states = [it.position()]
     for _ in it:
-        states.append(it.token())
+        states.append(it.position())
     assert (it.epoch, it.step, len(states)) == (4, 9, 17)
     it.set_state(states[5])
-    assert len(list(it)) == 11 and it.token() == states[-1]
+    assert len(list(it)) == 11 and it.position() == states[-1]
     it.set_state(states[-1])  # the end: nothing follows, and nothing is wrong
-    assert list(it) == [] and it.token() == states[-1] and (it.epoch, it.step) == (None, None)
-    it.set_state(job.batches(start=(1, 8)).token())
+    assert list(it) == [] and it.position() == states[-1] and (it.epoch, it.step) == (None, None)
+    it.set_state(job.batches(start=(1, 8)).position())
     assert [int(batch["label"][0]) for batch in it][:3] == [80, 90, 0] and it.epoch == 4
     with pytest.raises(leat.InvalidArgument, match="at epoch 5 step 1; expected one before epoch 5.* for epochs 3 … 4"):
-        it.set_state(job.batches(start=(5, 1)).token())
+        it.set_state(job.batches(start=(5, 1)).position())
 
 
 def test_a_state_goes_back_while_another_thread_waits(fake, job):
     it = job.batches(epochs=0)
     next(it)
-    state = it.token()
+    state = it.position()
     fake.set_delay(60)
     waiting = threading.Thread(target=it.next)
     waiting.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C at random moments: every iterator hands out every batch once, and its token matches.
+"""Ctrl-C at random moments: every iterator hands out every batch once, and its position matches.
 
 A system timer sends the signal, so that it arrives anywhere in the main thread, also in the middle of a call.
 """
@@ -111,8 +111,8 @@ def test_an_interrupted_set_state_leaves_no_global_iterator_closed(job):
     check_moves(leat.jax.batches(job, sharding=jax.sharding.SingleDeviceSharding(jax.devices()[0]), epochs=0))
 
 
-def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
-    """A batch arrives in the slice in which Ctrl-C is pressed: it is the next one, here and by the token."""
+def test_the_position_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
+    """A batch arrives in the slice in which Ctrl-C is pressed: it is the next one, here and by the position."""
     for _ in range(20):
         it = job.batches(epochs=3)
         next(it)
@@ -127,7 +127,7 @@ def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
             pass
         timer.join()
         fake.set_delay(0)
-        goes_on = job.batches(token=it.token())
+        goes_on = job.batches(position=it.position())
         expected = (it.step + 1) * BATCH
         assert first_label(next(goes_on)) == expected
         assert first_label(next(it)) == expected

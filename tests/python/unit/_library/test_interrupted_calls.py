@@ -18,7 +18,7 @@ CALLS = {
     "Service.get": lambda service, job, it: service.get("workers"),
     "Service.address": lambda service, job, it: service.address,
     "Job.to_dict": lambda service, job, it: job.to_dict(),
-    "Job.position": lambda service, job, it: job.position(it.token()),
+    "Job.step_of": lambda service, job, it: job.step_of(it.position()),
     "Job.samples": lambda service, job, it: job.samples(0, 3),
     "Job.record": lambda service, job, it: job.record(42),
     "Job.why of a row": lambda service, job, it: job.why(3, 7),
@@ -27,7 +27,7 @@ CALLS = {
     "Job.batches": lambda service, job, it: job.batches(epochs=1),
     "Batches.close": lambda service, job, it: job.batches(epochs=1).close(),
     "Batches.next": lambda service, job, it: job.batches(epochs=1).next(timeout=1),
-    "Batches.token": lambda service, job, it: it.token(),
+    "Batches.position": lambda service, job, it: it.position(),
     "Batches.get_state": lambda service, job, it: it.get_state(),
     "Batches.set_state": lambda service, job, it: it.set_state(it.get_state()),
     "Batches.samples": lambda service, job, it: it.samples(),
@@ -40,7 +40,7 @@ def test_an_interrupted_call_leaves_and_changes_nothing(name, service, job, fake
     it = job.batches(epochs=None)
     for step in range(3):
         assert int(np.asarray(next(it)["label"])[0]) == step * 10
-    token = it.token()
+    position = it.position()
 
     def call():
         CALLS[name](service, job, it)
@@ -59,7 +59,7 @@ def test_an_interrupted_call_leaves_and_changes_nothing(name, service, job, fake
     assert (fake.live(), fake.handles()) == (live, handles)
     held.assert_no_more()
     assert threading.active_count() == before
-    assert it.token() == token
+    assert it.position() == position
     for step in range(3, 10):
         assert int(np.asarray(next(it)["label"])[0]) == step * 10
     it.close()

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/batch/position.h"
+
+#include "core/status.h"
+#include "leat/stored/v1/records.pb.h"
+
+namespace leat::client {
+namespace {
+
+constexpr std::string_view kMagic = "LEATTOK1";
+constexpr size_t kChecksumBytes = 8;
+constexpr size_t kMaxPositionBytes = 1023;
+constexpr uint32_t kFormat = 1;
+
+std::string Checksum(std::string_view payload) {
+  const Digest digest = HashOf(payload);
+  return {reinterpret_cast<const char*>(digest.data()), kChecksumBytes};
+}
+
+std::string ShortHash(std::string_view hash) {
+  return ToHex({reinterpret_cast<const uint8_t*>(hash.data()),
+                std::min<size_t>(hash.size(), 6)});
+}
+
+}  // namespace
+
+std::string EncodePosition(std::string_view job, const Digest& position_hash,
+                           const EpochStep& next) {
+  stored::v1::Position position;
+  position.set_format(kFormat);
+  position.set_job(std::string(job));
+  position.set_plan_hash(position_hash.data(), position_hash.size());
+  position.set_epoch(next.epoch);
+  position.set_step(next.step);
+  const std::string payload = position.SerializeAsString();
+  return std::string(kMagic) + Checksum(payload) + payload;
+}
+
+absl::StatusOr<EpochStep> DecodePosition(std::string_view bytes,
+                                         std::string_view job,
+                                         const PositionHashes& own,
+                                         uint64_t steps_per_epoch) {
+  if (bytes.size() > kMaxPositionBytes || !bytes.starts_with(kMagic))
+    return InvalidArgument(
+        "position: {} bytes that are not a Leat position; want the bytes that "
+        "position() returned",
+        bytes.size());
+  bytes.remove_prefix(kMagic.size());
+  stored::v1::Position position;
+  if (bytes.size() < kChecksumBytes ||
+      Checksum(bytes.substr(kChecksumBytes)) !=
+          bytes.substr(0, kChecksumBytes) ||
+      !position.ParseFromArray(bytes.data() + kChecksumBytes,
+                               static_cast<int>(bytes.size() - kChecksumBytes)))
+    return InvalidArgument(
+        "position: damaged (the checksum does not match); use another "
+        "checkpoint");
+  if (position.format() != kFormat)
+    return InvalidArgument("position: format {}; this library reads format {}",
+                           position.format(), kFormat);
+  const std::string_view own_hash = AsText(own.position_hash);
+  if (position.plan_hash() != own_hash &&
+      position.plan_hash() != AsText(own.plan_hash)) {
+    if (position.job() != job)
+      return InvalidArgument(
+          "position: of job \"{}\" (plan {}); want one of job \"{}\" "
+          "(plan {})",
+          position.job(), ShortHash(position.plan_hash()), job,
+          ShortHash(own_hash));
+    return InvalidArgument(
+        "position: of another plan of job \"{}\" ({}, now {}): its pipeline, "
+        "seed, batch or order has changed, or its dataset: a file's name below "
+        "the dataset's root, a size, a label or an archive's index; to begin "
+        "at its step nevertheless, give epoch {} and step {} in its place",
+        job, ShortHash(position.plan_hash()), ShortHash(own_hash),
+        position.epoch(), position.step());
+  }
+  if (position.step() >= steps_per_epoch)
+    return InvalidArgument(
+        "position: step {}; job \"{}\" has {} steps an epoch", position.step(),
+        job, steps_per_epoch);
+  return EpochStep{position.epoch(), position.step()};
+}
+
+}  // namespace leat::client
