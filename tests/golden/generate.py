@@ -11,6 +11,7 @@ that users hold: that is a decision, never a repair of a test.
 """
 
 import hashlib
+import heapq
 import pathlib
 import struct
 import sys
@@ -155,12 +156,99 @@ def plan_hash_file():
     yield f"reduced {plan_hash(REDUCED_PIPELINE, PLANS['usual'], bytes(range(32)))}"
 
 
+# Mixtures of shares.txt, which share_tree_test.cc makes alike: users' weights,
+# or whole numbers.
+def fibonacci(count):
+    numbers = [1, 1]
+    while len(numbers) < count:
+        numbers.append(numbers[-2] + numbers[-1])
+    return numbers
+
+
+MIXTURES = {
+    "one": [3.0],
+    "three": [0.7, 0.2, 0.1],
+    "gap": [0.5, 0.0, 0.49, 0.01, 0.0],
+    "even_7": [1.0] * 7,
+    "zipf_100": [1 / (i + 1) for i in range(100)],
+    "zipf_1000": [1 / (i + 1) for i in range(1000)],
+}
+WHOLE_MIXTURES = {
+    "fibonacci_80": fibonacci(80),
+    "wide": [2**55, 2**53 - 7, 3, 2**54 + 1, 0, 2**48 + 12345, 1],
+}
+
+
+def whole_weights(weights):
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return [int(weight * 2.0**32 / total + 0.5) for weight in weights]
+
+
+class Share:
+    """A node of the tree of shares: a leaf, or a left and a right child."""
+
+    def __init__(self, weight, leaf=None, left=None, right=None):
+        self.weight, self.leaf, self.left, self.right = weight, leaf, left, right
+
+    def lefts(self, k):
+        return (k * self.left.weight + self.weight // 2) // self.weight
+
+    def locate(self, k):
+        if self.left is None:
+            return self.leaf, k
+        left = self.lefts(k)
+        if self.lefts(k + 1) > left:
+            return self.left.locate(left)
+        return self.right.locate(k - left)
+
+    def counts(self, k):
+        if self.left is None:
+            return {self.leaf: k}
+        left = self.lefts(k)
+        return {**self.left.counts(left), **self.right.counts(k - left)}
+
+
+def share_tree(weights):
+    heap = [(weight, leaf, Share(weight, leaf)) for leaf, weight in enumerate(weights) if weight]
+    births = len(weights)
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        _, _, first = heapq.heappop(heap)
+        _, _, second = heapq.heappop(heap)
+        both = Share(first.weight + second.weight, None, second, first)
+        heapq.heappush(heap, (both.weight, births, both))
+        births += 1
+    return heap[0][2]
+
+
+def shares_file():
+    yield "# whole MIXTURE leaf weight: what the users' weight of the leaf becomes"
+    for name, weights in MIXTURES.items():
+        whole = whole_weights(weights)
+        for leaf in sorted({0, 1 % len(whole), len(whole) // 2, len(whole) - 1}):
+            yield f"whole {name} {leaf} {whole[leaf]}"
+        yield f"whole {name} sum {sum(whole)}"
+    yield "# locate MIXTURE k leaf index; count MIXTURE leaf k rows"
+    wholes = {name: whole_weights(weights) for name, weights in MIXTURES.items()}
+    for name, weights in {**wholes, **WHOLE_MIXTURES}.items():
+        tree = share_tree(weights)
+        for k in (0, 1, 2, 3, 10, 63, 64, 1000, M32, 2**32, 2**32 + 12345, 10**12 + 39, 2**56 + 5, 2**60 - 1):
+            leaf, index = tree.locate(k)
+            yield f"locate {name} {k} {leaf} {index}"
+            counts = tree.counts(k)
+            for leaf in sorted({0, len(weights) // 2, len(weights) - 1, leaf}):
+                yield f"count {name} {leaf} {k} {counts.get(leaf, 0)}"
+
+
 FILES = {
     "permutation.txt": permutation_file,
     "mix_key.txt": mix_key_file,
     "philox.txt": philox_file,
     "draws.txt": draws_file,
     "plan_hash.txt": plan_hash_file,
+    "shares.txt": shares_file,
 }
 
 

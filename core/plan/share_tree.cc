@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The code counts what goes right, R(k) = k − L(k). With p = R − q,
+//
+//     R(k) = ⌊(k·q + ⌊(R−1)/2⌋) / R⌋,
+//
+// and row k goes right if R(k+1) > R(k): if the remainder of this division is
+// R − q or more. The right child is the lighter one, so the products are
+// smaller.
+//
+// The sequence repeats with a period of R rows: R(k + R) = R(k) + q. So row
+// a·sum + k has the leaf of row k, and its index there is a·weight more. This
+// leaves k < R at the root, and then at every node: a row that goes right has
+// R(k) < R(k+1) ≤ R(R) = q, and the same holds on the left. Therefore k·q <
+// R²/2 < 2^111, and 64 bits suffice for the weights of WholeWeights.
+//
+// Example, weights 7, 2, 1. First leaf 2 (weight 1) and leaf 1 (2) are joined:
+// node A weighs 3, leaf 1 is its left child. Then A and leaf 0 (7) are joined:
+// the root weighs 10, leaf 0 is its left child.
+//
+//   k            0  1  2  3  4  5  6  7  8  9  10
+//   L(k)         0  1  1  2  3  4  4  5  6  6  7     ⌊(7k + 5) / 10⌋
+//   child        l  r  l  l  l  r  l  l  r  l
+//   row of A        0           1        2           ⌊(2k + 1) / 3⌋ = 0, 1, 1, 2
+//   leaf         0  1  0  0  0  2  0  0  1  0
+//   index        0  0  1  2  3  0  4  5  1  6
+#include "core/plan/share_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+namespace leat {
+namespace {
+
+// At most sums of this size need no more than 64 bits: its square is < 2^65.
+constexpr uint64_t kNarrowSum = uint64_t{5} << 30;
+static_assert(static_cast<unsigned __int128>(kNarrowSum) * kNarrowSum >> 65 ==
+              0);
+
+// Up a path, weights are at least 1, 2, 3, 5, 8, …, Fibonacci's numbers. A root
+// 81 levels up would weigh more than ShareTree::kMaxSum.
+constexpr size_t kMostLevels = 80;
+
+// Calls `function` with a value of the type that suffices for the sum.
+template <class Function>
+auto Widely(uint64_t sum, const Function& function) {
+  if (sum <= kNarrowSum) return function(uint64_t{0});
+  return function(static_cast<unsigned __int128>(0));
+}
+
+// Returns how many of a node's first k rows go right.
+template <class Whole>
+uint64_t Right(uint64_t k, uint64_t right_weight, uint64_t weight) {
+  return static_cast<uint64_t>((Whole{k} * right_weight + (weight - 1) / 2) /
+                               weight);
+}
+
+}  // namespace
+
+ShareTree::ShareTree(std::vector<uint64_t> weights)
+    : weights_(std::move(weights)) {
+  std::vector<Number> leaves(weights_.size());
+  std::iota(leaves.begin(), leaves.end(), Number{0});
+  std::erase_if(leaves, [&](Number leaf) { return weights_[leaf] == 0; });
+  std::ranges::stable_sort(leaves, {},
+                           [&](Number leaf) { return weights_[leaf]; });
+  nodes_.reserve(leaves.size() - 1);
+  parents_.resize(weights_.size() + leaves.size() - 1);
+  // Inner nodes are born in the order of their weights. So the least node is
+  // the first that is left of the leaves or of the inner nodes: two queues.
+  size_t next_leaf = 0, next_node = 0;
+  const auto take = [&] {
+    const bool inner = next_leaf == leaves.size() ||
+                       (next_node < nodes_.size() &&
+                        nodes_[next_node].weight < weights_[leaves[next_leaf]]);
+    return inner ? static_cast<Number>(weights_.size() + next_node++)
+                 : leaves[next_leaf++];
+  };
+  root_ = take();
+  while (nodes_.size() + 1 < leaves.size()) {
+    const Number right = root_, left = take();
+    const auto number = static_cast<Number>(weights_.size() + nodes_.size());
+    nodes_.push_back({.weight = WeightOf(left) + WeightOf(right),
+                      .right_weight = WeightOf(right),
+                      .left = left,
+                      .right = right});
+    parents_[left] = parents_[right] = number;
+    root_ = take();
+  }
+  parents_[root_] = root_;
+  sum_ = WeightOf(root_);
+}
+
+ShareTree::Place ShareTree::Locate(uint64_t k) const {
+  const uint64_t periods = k / sum_;
+  Place place = Widely(sum_, [&]<class Whole>(Whole) {
+    return Walk<Whole>(k - periods * sum_);
+  });
+  place.index += periods * weights_[place.leaf];
+  return place;
+}
+
+template <class Whole>
+ShareTree::Place ShareTree::Walk(uint64_t k) const {
+  Number number = root_;
+  while (!IsLeaf(number)) {
+    const Node& node = NodeOf(number);
+    const Whole scaled = Whole{k} * node.right_weight + (node.weight - 1) / 2;
+    const auto before = static_cast<uint64_t>(scaled / node.weight);
+    const auto rest = static_cast<uint64_t>(scaled % node.weight);
+    const bool right = rest >= node.weight - node.right_weight;
+    k = right ? before : k - before;
+    number = right ? node.right : node.left;
+  }
+  return {.leaf = number, .index = k};
+}
+
+uint64_t ShareTree::Count(uint32_t leaf, uint64_t k) const {
+  if (weights_[leaf] == 0) return 0;
+  const uint64_t periods = k / sum_;
+  return periods * weights_[leaf] + Widely(sum_, [&]<class Whole>(Whole) {
+           return CountIn<Whole>(leaf, k - periods * sum_);
+         });
+}
+
+template <class Whole>
+uint64_t ShareTree::CountIn(uint32_t leaf, uint64_t k) const {
+  std::array<Number, kMostLevels> path;
+  size_t levels = 0;
+  for (Number number = leaf; number != root_; number = parents_[number])
+    path[levels++] = number;
+  Number above = root_;
+  while (levels > 0) {
+    const Node& node = NodeOf(above);
+    above = path[--levels];
+    const uint64_t right = Right<Whole>(k, node.right_weight, node.weight);
+    k = above == node.right ? right : k - right;
+  }
+  return k;
+}
+
+void ShareTree::Counts(uint64_t k, std::span<uint64_t> counts) const {
+  const uint64_t periods = k / sum_;
+  std::ranges::fill(counts, 0);
+  Widely(sum_, [&]<class Whole>(Whole) {
+    CountsIn<Whole>(k - periods * sum_, counts);
+  });
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += periods * weights_[i];
+}
+
+template <class Whole>
+void ShareTree::CountsIn(uint64_t k, std::span<uint64_t> counts) const {
+  std::vector<uint64_t> of_nodes(nodes_.size());
+  const auto count_of = [&](Number number) -> uint64_t& {
+    return IsLeaf(number) ? counts[number] : of_nodes[number - counts.size()];
+  };
+  count_of(root_) = k;
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const Node& node = nodes_[i];
+    const uint64_t right =
+        Right<Whole>(of_nodes[i], node.right_weight, node.weight);
+    count_of(node.right) = right;
+    count_of(node.left) = of_nodes[i] - right;
+  }
+}
+
+double ShareTree::Bound(uint32_t leaf) const {
+  if (weights_[leaf] == 0) return 0;
+  const auto weight = static_cast<double>(weights_[leaf]);
+  double sum = 0;
+  for (Number number = leaf; number != root_; number = parents_[number])
+    sum += weight / static_cast<double>(WeightOf(number));
+  return sum / 2;
+}
+
+}  // namespace leat
