@@ -43,9 +43,9 @@ uint64_t PassLayout::rows_in(uint64_t epoch, uint64_t step,
   return SamplesIn(step, PartRange(PartOf(epoch, block)).size());
 }
 
-PassLayout::Stretch PassLayout::Locate(uint64_t epoch, uint64_t step,
-                                       std::span<const uint32_t> rows,
-                                       std::span<uint64_t> positions) const {
+Stretch PassLayout::Locate(uint64_t epoch, uint64_t step,
+                           std::span<const uint32_t> rows,
+                           std::span<uint64_t> positions) const {
   const uint32_t block = rows.front() / block_rows_;
   const Pass pass = PassAt(epoch, block, WalkedAt(step, rows.front()));
   const uint64_t size = pass.range.size();
@@ -74,6 +74,27 @@ bool PassLayout::IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const {
   if (last_batch_ != LastBatch::kMask) return false;
   const uint64_t walked = WalkedAt(step, row);
   return walked >= PassAt(epoch, row / block_rows_, walked).range.size();
+}
+
+Spot PassLayout::SpotOf(uint64_t epoch, uint64_t step, uint32_t row) const {
+  Spot spot;
+  const Stretch stretch =
+      Locate(epoch, step, std::span(&row, 1), std::span(&spot.position, 1));
+  spot.pass = stretch.pass;
+  spot.run = stretch.run;
+  return spot;
+}
+
+void PassLayout::Cut(uint64_t epoch, uint64_t step,
+                     std::span<const uint32_t> rows, Stretches* out) const {
+  out->list.clear();
+  out->positions.resize(rows.size());
+  out->slots.clear();
+  for (size_t begin = 0; begin < rows.size();) {
+    out->list.push_back(Locate(epoch, step, rows.subspan(begin),
+                               std::span(out->positions).subspan(begin)));
+    begin += out->list.back().rows;
+  }
 }
 
 ShardTable::Range PassLayout::PartRange(uint32_t part) const {

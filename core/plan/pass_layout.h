@@ -31,33 +31,19 @@
 #include <span>
 
 #include "core/plan/job.h"
+#include "core/plan/layout.h"
 #include "core/plan/sample_order.h"
 #include "core/plan/shard_table.h"
 
 namespace leat {
 
-// Steps of the only epoch under LastBatch::kStream: a bound that no run reaches.
-inline constexpr uint64_t kStreamSteps = uint64_t{1} << 40;
-
-// The position of a row that holds no sample.
-inline constexpr uint64_t kNoPosition = ~uint64_t{0};
-
-class PassLayout {
+class PassLayout final : public Layout {
  public:
-  // Rows that follow each other in one pass over one run.
-  struct Stretch {
-    size_t rows = 0;
-    uint64_t pass = 0;
-    SampleOrder::Run run;
-    bool whole = true;  // every row has a position
-  };
-
   // REQUIRES: CheckAgainst(spec, dataset) is OK.
   PassLayout(const JobSpec& spec, uint64_t num_samples);
 
-  uint64_t steps_per_epoch() const;
-  // Rows that hold a sample of their own. REQUIRES: step < steps_per_epoch().
-  uint32_t rows_in(uint64_t step) const;
+  uint64_t steps_per_epoch() const override;
+  uint32_t rows_in(uint64_t step) const override;
   // Rows of part `block`'s block that hold a sample of their own.
   uint64_t rows_in(uint64_t epoch, uint64_t step, uint32_t block) const;
   uint32_t block_rows() const { return block_rows_; }
@@ -65,17 +51,20 @@ class PassLayout {
   // How many runs a batch walks at a time.
   uint32_t num_runs() const { return mix_ ? 1 : num_parts_; }
 
-  // Returns the stretch at the beginning of `rows`, and writes the position of
-  // each of its rows in the run's order: kNoPosition if the row holds no
-  // sample. REQUIRES: `rows` is not empty, each < the batch, step <
-  // steps_per_epoch(), sizes equal.
+  // Returns the stretch at the beginning of `rows`: they follow each other in
+  // one pass over one run. Writes the position of each of its rows in the run's
+  // order: kNoPosition if the row holds no sample. REQUIRES: `rows` is not
+  // empty, each < the batch, step < steps_per_epoch(), sizes equal.
   Stretch Locate(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
                  std::span<uint64_t> positions) const;
   // The pass that the row walks. REQUIRES: as Locate.
   uint64_t PassOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // Whether the row stands beyond its part's end, where kMask repeats the last
-  // sample. REQUIRES: as Locate.
-  bool IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const;
+  // sample.
+  bool IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const override;
+  Spot SpotOf(uint64_t epoch, uint64_t step, uint32_t row) const override;
+  void Cut(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
+           Stretches* out) const override;
 
  private:
   // One pass of a block over a part.

@@ -20,7 +20,7 @@ constexpr uint64_t kPartnerSalt = 0x70617274'00000000;     // "part"
 using Wide = unsigned __int128;
 
 // Maps the positions of a stretch; rows without a position get no sample.
-void MapSome(const SampleOrder& order, const PassLayout::Stretch& stretch,
+void MapSome(const SampleOrder& order, const Stretch& stretch,
              std::span<uint64_t> positions) {
   std::vector<bool> holds(positions.size());
   for (size_t i = 0; i < positions.size(); ++i) {
@@ -80,7 +80,7 @@ void Plan::Samples(uint64_t epoch, uint64_t step,
                    std::span<const uint32_t> rows,
                    std::span<uint64_t> samples) const {
   for (size_t begin = 0; begin < rows.size();) {
-    const PassLayout::Stretch stretch = state_->layout.Locate(
+    const Stretch stretch = state_->layout.Locate(
         epoch, step, rows.subspan(begin), samples.subspan(begin));
     const std::span<uint64_t> positions = samples.subspan(begin, stretch.rows);
     if (stretch.whole)

@@ -223,6 +223,85 @@ def share_tree(weights):
     return heap[0][2]
 
 
+# Mixtures with sources and steps, which share_layout_test.cc makes alike: seed,
+# batch, segments, and the sizes of each source's groups with their weights.
+LAYOUTS = {
+    "plain": (7, 10, [(0, [7, 2, 1])], [[60], [40], [5]], {}),
+    "scheduled": (
+        M64, 200, [(0, [0.7, 0.2, 0.1, 0]), (3, [0.5, 0.5, 0, 0]), (4, [0, 1, 1, 2])],
+        [[1000], [77], [12], [5]], {},
+    ),
+    "grouped": (42, 130, [(0, [0.25, 0.75])], [[500, 40, 7, 1300, 1], [900]], {0: [1] * 5}),
+    "alone": (42, 64, [(0, [1])], [[30, 0, 70]], {0: [0.9, 0, 0.1]}),
+}
+SALTS = {"order": 0x6F72646572000000, "srcs": 0x7372637300000000, "mixr": 0x6D69787200000000}
+
+
+def segment_at(shares, step):
+    return max(segment for segment, (begin, _) in enumerate(shares) if begin <= step)
+
+
+def rows_before(shares, batch, source, step):
+    rows = 0
+    for segment in range(segment_at(shares, step) + 1):
+        begin = shares[segment][0]
+        end = shares[segment + 1][0] if segment + 1 < len(shares) else step
+        counts = share_tree(whole_weights(shares[segment][1])).counts((min(end, step) - begin) * batch)
+        rows += counts.get(source, 0)
+    return rows
+
+
+def layout_row(layout, step, row):
+    """(source, group, pass, position, sample of the source) of a row; `step` counts over all epochs."""
+    seed, batch, shares, sizes, groups = layout
+    run = row // 64
+    key = mix_key(mix_key(seed, step, SALTS["mixr"]), run, 0)
+    place = run * 64 + permute(min(64, batch - run * 64), key, row % 64)
+    begin, weights = shares[segment_at(shares, step)]
+    source, index = share_tree(whole_weights(weights)).locate((step - begin) * batch + place)
+    stream_row = rows_before(shares, batch, source, begin) + index
+    group, start, size = 0, 0, sum(sizes[source])
+    if source in groups:
+        group, stream_row = share_tree(whole_weights(groups[source])).locate(stream_row)
+        start, size = sum(sizes[source][:group]), sizes[source][group]
+    number, position = divmod(stream_row, size)
+    seed = seed if len(sizes) == 1 else mix_key(seed, source, SALTS["srcs"])
+    order = mix_key(seed, number, SALTS["order"] + group)
+    return source, group, number, position, start + permute(size, order, position)
+
+
+def steps_by(layout, end):
+    _, batch, shares, sizes, _ = layout
+    step = 0
+    while True:
+        rows = [rows_before(shares, batch, source, step + 1) for source in range(len(sizes))]
+        full = [row >= sum(size) for row, size in zip(rows, sizes)]
+        over = [row > sum(size) for row, size in zip(rows, sizes)]
+        if end == "first" and any(over):
+            return step
+        if end == "all" and all(full):
+            return step + 1
+        step += 1
+
+
+def layout_lines():
+    yield "# row LAYOUT step row source group pass position sample"
+    for name, layout in LAYOUTS.items():
+        batch = layout[1]
+        for step in (0, 1, 2, 3, 4, 5, 1000, 2**31, 2**40 - 1):
+            for row in sorted({0, 1, min(63, batch - 1), min(64, batch - 1), batch - 2, batch - 1}):
+                yield " ".join(map(str, ("row", name, step, row, *layout_row(layout, step, row))))
+    yield "# before LAYOUT step source rows"
+    for name, (_, batch, shares, sizes, _) in LAYOUTS.items():
+        for step in (1, 2, 3, 4, 5, 10**6):
+            for source in range(len(sizes)):
+                yield f"before {name} {step} {source} {rows_before(shares, batch, source, step)}"
+    yield "# steps LAYOUT end steps"
+    for name in ("plain", "grouped", "alone"):
+        for end in ("first", "all"):
+            yield f"steps {name} {end} {steps_by(LAYOUTS[name], end)}"
+
+
 def shares_file():
     yield "# whole MIXTURE leaf weight: what the users' weight of the leaf becomes"
     for name, weights in MIXTURES.items():
@@ -240,6 +319,7 @@ def shares_file():
             counts = tree.counts(k)
             for leaf in sorted({0, len(weights) // 2, len(weights) - 1, leaf}):
                 yield f"count {name} {leaf} {k} {counts.get(leaf, 0)}"
+    yield from layout_lines()
 
 
 FILES = {

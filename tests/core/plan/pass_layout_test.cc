@@ -9,7 +9,7 @@ namespace leat {
 namespace {
 
 struct Found {
-  PassLayout::Stretch stretch;
+  Stretch stretch;
   std::vector<uint64_t> positions;
 };
 
@@ -58,6 +58,36 @@ TEST(PassLayout, AStretchEndsWithItsBlockOrItsPass) {
   const Found next = Locate(layout, 0, 1, {1, 2, 3, 4});
   EXPECT_EQ(next.stretch.rows, 3u);
   EXPECT_EQ(next.stretch.pass, 1u);
+}
+
+// Rows of several blocks, passes and parts, in any order, some without a sample.
+TEST(PassLayout, CutAndSpotOfAgreeWithLocate) {
+  JobSpec stream = Parts(8, 2, LastBatch::kStream);
+  stream.rotate_parts = true;
+  const std::vector<uint32_t> rows = {7, 0, 1, 2, 3, 4, 5, 6, 0};
+  for (const JobSpec& spec : {stream, Parts(8, 2, LastBatch::kPartial)})
+    for (uint64_t step = 0; step < 2; ++step) {
+      const PassLayout layout(spec, 11);
+      Stretches found;
+      layout.Cut(0, step, rows, &found);
+      EXPECT_TRUE(found.slots.empty());
+      size_t row = 0;
+      for (const Stretch& stretch : found.list)
+        for (size_t i = 0; i < stretch.rows; ++i, ++row) {
+          const Spot spot = layout.SpotOf(0, step, rows[row]);
+          const Found alone = Locate(layout, 0, step, {rows[row]});
+          EXPECT_EQ(found.positions[row], alone.positions[0]);
+          EXPECT_EQ(spot.position, alone.positions[0]);
+          EXPECT_EQ(stretch.pass, alone.stretch.pass);
+          EXPECT_EQ(spot.pass, alone.stretch.pass);
+          EXPECT_EQ(stretch.run.number, alone.stretch.run.number);
+          EXPECT_EQ(spot.run.range, alone.stretch.run.range);
+          if (spot.position == kNoPosition) {
+            EXPECT_FALSE(stretch.whole);
+          }
+        }
+      EXPECT_EQ(row, rows.size());
+    }
 }
 
 TEST(PassLayout, MixedPartsWalkOneRunOfAllSamples) {

@@ -268,17 +268,18 @@ TEST(ShareTree, IsGolden) {
     if (mixture == Mixtures().end()) continue;  // of another test
     const Weights& weights = mixture->second;
     const ShareTree tree(weights);
-    if (line[0] == "whole")
+    if (line[0] == "whole") {
       EXPECT_EQ(line[2] == "sum" ? tree.sum() : weights.at(number(2)),
                 number(3));
-    else if (line[0] == "locate")
+    } else if (line[0] == "locate") {
       EXPECT_EQ(tree.Locate(number(2)),
                 (ShareTree::Place{static_cast<uint32_t>(number(3)), number(4)}))
           << line[1] << " " << line[2];
-    else if (line[0] == "count")
+    } else if (line[0] == "count") {
       EXPECT_EQ(tree.Count(static_cast<uint32_t>(number(2)), number(3)),
                 number(4))
           << line[1] << " " << line[2];
+    }
   }
 }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GroupShares walks groups of a dataset's samples in shares, as for classes in
+// balance.
+//
+// A group is a contiguous run of samples, as the class of an image folder is.
+// Group c has n_c samples from sample s_c on. A ShareTree over the groups
+// (share_tree.h) deals out the rows of the dataset's endless stream: row k is
+// the j-th of group c, and stands in pass ⌊j / n_c⌋ over the group, at position
+// j mod n_c. Each group has an order of its own, whose number is c
+// (sample_order.h).
+//
+// So after any number of rows, the samples of one group differ by at most one
+// in how often they came, and each group is within 1.68 rows of its share.
+// Nothing is drawn with replacement. For example groups of 1 and 3 samples in
+// balance, a and b c d, in their order: b a c a d a b …
+//
+// Immutable; thread-safe; O(groups) memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/plan/sample_order.h"
+#include "core/plan/share_tree.h"
+
+namespace leat {
+
+inline constexpr size_t kMaxGroups = 65536;  // of a dataset
+
+// A run of samples. Groups follow each other from sample 0 on.
+struct Group {
+  std::string name;
+  uint64_t samples = 0;
+};
+
+// A share of the rows, as users write it.
+struct GroupShare {
+  std::string name;  // kOtherGroups: each other group has an even part of it
+  double share = 0;
+
+  friend bool operator==(const GroupShare&, const GroupShare&) = default;
+};
+inline constexpr std::string_view kOtherGroups = "*";
+
+class GroupShares {
+ public:
+  // Balance: every group that has samples gets the same share.
+  // kInvalidArgument: not 1 to kMaxGroups groups, or none has samples.
+  static absl::StatusOr<GroupShares> Balanced(std::span<const Group> groups);
+  // kInvalidArgument: as Balanced; a share of an unknown group, or a second one
+  // of a group; a group with samples that has none; a share over 0 of a group
+  // without samples; kOtherGroups if there are no others; shares that
+  // WholeWeights refuses.
+  static absl::StatusOr<GroupShares> Create(std::span<const Group> groups,
+                                            std::span<const GroupShare> shares);
+
+  struct Place {
+    SampleOrder::Run run;  // its number is the group's
+    uint64_t pass = 0;
+    uint64_t position = 0;  // in the pass
+  };
+  // Returns the place of row k of the dataset's stream.
+  Place Locate(uint64_t k) const;
+
+  uint32_t num_groups() const {
+    return static_cast<uint32_t>(tree_.weights().size());
+  }
+  uint64_t num_samples() const { return starts_.back(); }
+  const ShareTree& tree() const { return tree_; }
+  // REQUIRES: group < num_groups().
+  SampleOrder::Run RunOf(uint32_t group) const {
+    return {{starts_[group], starts_[group + 1]}, group};
+  }
+
+ private:
+  GroupShares(std::vector<uint64_t> starts, ShareTree tree);
+  static absl::StatusOr<GroupShares> FromWeights(
+      std::span<const Group> groups, std::span<const double> weights);
+
+  std::vector<uint64_t> starts_;  // and the end
+  ShareTree tree_;
+};
+
+}  // namespace leat
