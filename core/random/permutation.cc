@@ -54,6 +54,13 @@ constexpr uint32_t kUsualRounds = 12;
 
 // Indices that are processed at a time: they stay in the first-level cache.
 constexpr size_t kBlock = 256;
+// A block's arrays are padded to this: SIMD code computes up to so many indices
+// at a time.
+constexpr size_t kPadding = 32;
+static_assert(kBlock % kPadding == 0);
+
+// So few indices are mapped faster one by one.
+constexpr size_t kFewIndices = 2;
 
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) inline __m256i RoundFunction8(__m256i half,
@@ -69,6 +76,10 @@ __attribute__((target("avx2"))) inline __m256i RoundFunction8(__m256i half,
 inline __m256i* Lanes(uint32_t* words) {
   return reinterpret_cast<__m256i*>(words);
 }
+
+// Halves of up to three bits have eight values, and a register holds what the
+// round function makes of all of them.
+constexpr uint32_t kTableMask = 7;
 #endif
 
 }  // namespace
@@ -110,12 +121,52 @@ void Permutation::EncryptScalar(const Network& network, uint32_t* left,
 #if defined(__x86_64__)
 namespace {
 
+// For halves of at most kTableMask: looks the round function up. Processes 32
+// indices at a time.
+template <class Network>
+__attribute__((target("avx2"))) void EncryptByTables(const Network& network,
+                                                     uint32_t* left,
+                                                     uint32_t* right,
+                                                     uint64_t count) {
+  constexpr int kChains = 4;
+  const __m256i all = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i left_mask =
+      _mm256_set1_epi32(static_cast<int>(network.left_mask));
+  const __m256i right_mask =
+      _mm256_set1_epi32(static_cast<int>(network.right_mask));
+  for (uint64_t i = 0; i < count; i += 8 * kChains) {
+    __m256i l[kChains], r[kChains];
+    for (int c = 0; c < kChains; ++c) {
+      l[c] = _mm256_loadu_si256(Lanes(left + i + 8 * c));
+      r[c] = _mm256_loadu_si256(Lanes(right + i + 8 * c));
+    }
+    for (uint32_t round = 0; round < network.rounds; round += 2) {
+      const __m256i of_right =
+          _mm256_and_si256(RoundFunction8(all, network.keys[round]), left_mask);
+      const __m256i of_left = _mm256_and_si256(
+          RoundFunction8(all, network.keys[round + 1]), right_mask);
+      for (int c = 0; c < kChains; ++c) {
+        l[c] =
+            _mm256_xor_si256(l[c], _mm256_permutevar8x32_epi32(of_right, r[c]));
+        r[c] =
+            _mm256_xor_si256(r[c], _mm256_permutevar8x32_epi32(of_left, l[c]));
+      }
+    }
+    for (int c = 0; c < kChains; ++c) {
+      _mm256_storeu_si256(Lanes(left + i + 8 * c), l[c]);
+      _mm256_storeu_si256(Lanes(right + i + 8 * c), r[c]);
+    }
+  }
+}
+
 // Processes 16 indices at a time: two chains hide the multiplications' latency.
 template <class Network>
 __attribute__((target("avx2"))) void EncryptAvx2(const Network& network,
                                                  uint32_t* left,
                                                  uint32_t* right,
                                                  uint64_t count) {
+  if (network.left_mask <= kTableMask)
+    return EncryptByTables(network, left, right, count);
   const __m256i left_mask =
       _mm256_set1_epi32(static_cast<int>(network.left_mask));
   const __m256i right_mask =
@@ -170,7 +221,7 @@ uint64_t Permutation::operator()(uint64_t i) const {
 
 void Permutation::MapWith(EncryptFunction encrypt,
                           std::span<uint64_t> indices) const {
-  uint32_t left[kBlock] = {}, right[kBlock] = {};
+  uint32_t left[kBlock], right[kBlock];
   uint32_t slot[kBlock];  // position of each pending index in the block
   while (!indices.empty()) {
     const std::span<uint64_t> block =
@@ -181,6 +232,7 @@ void Permutation::MapWith(EncryptFunction encrypt,
       right[j] = static_cast<uint32_t>(block[j]) & network_.right_mask;
       slot[j] = static_cast<uint32_t>(j);
     }
+    for (size_t j = pending; j % kPadding != 0; ++j) left[j] = right[j] = 0;
     while (pending > 0) {
       encrypt(network_, left, right, pending);
       size_t kept = 0;
@@ -200,6 +252,10 @@ void Permutation::MapWith(EncryptFunction encrypt,
 }
 
 void Permutation::MapInPlace(std::span<uint64_t> indices) const {
+  if (indices.size() <= kFewIndices) {
+    for (uint64_t& index : indices) index = (*this)(index);
+    return;
+  }
   static const EncryptFunction encrypt = BestEncrypt();
   MapWith(encrypt, indices);
 }

@@ -70,11 +70,13 @@ TEST_F(PermutationTest, StaysInRangeAndDistinctUpTo2To48) {
 }
 
 TEST_F(PermutationTest, OneByOneScalarAndFastestAgreeBitForBit) {
-  for (uint64_t n : {1ull, 2ull, 5ull, 1000ull, 65536ull, 65537ull,
-                     1'281'167ull, 1'000'000'000ull, 1ull << 48})
+  for (uint64_t n :
+       {1ull, 2ull, 5ull, 31ull, 32ull, 33ull, 64ull, 65ull, 1000ull, 65536ull,
+        65537ull, 1'281'167ull, 1'000'000'000ull, 1ull << 48})
     for (uint64_t key : {0ull, 1ull, ~0ull}) {
       const Permutation permutation(n, key);
-      for (size_t count : {0, 1, 7, 8, 15, 16, 17, 255, 256, 257, 1000}) {
+      for (size_t count : {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 64, 255,
+                           256, 257, 1000}) {
         if (count > n) continue;
         for (uint64_t first : {uint64_t{0}, (n - count) / 2, n - count}) {
           const std::vector<uint64_t> fastest =
