@@ -75,7 +75,7 @@ void Show(const Batch::State& batch, client::SheetReporter* sheets) {
     fields.push_back(
         {tensor.name, tensor.dtype, tensor.shape, {tensor.data, tensor.bytes}});
   sheets->Answer(batch.epoch, batch.step, fields,
-                 batch.job->info().dataset.classes);
+                 batch.job->info().datasets[0].classes);
 }
 
 }  // namespace
@@ -107,9 +107,10 @@ std::string Batches::position() const {
 }
 
 std::string Batches::PositionAt(uint64_t epoch, uint64_t step) const {
-  return client::EncodePosition(state_->job->info().spec.name,
-                                state_->job->position_hashes().position_hash,
-                                {.epoch = epoch, .step = step});
+  return client::EncodePosition(
+      state_->job->info().spec.name,
+      state_->job->HashesAt({epoch, step}).position_hash,
+      {.epoch = epoch, .step = step});
 }
 
 absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,

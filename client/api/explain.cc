@@ -134,9 +134,9 @@ absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
                                               absl::Time deadline) {
   RETURN_IF_ERROR(CheckStored(job));
   const JobInfo& info = job.info();
-  if (sample >= info.dataset.shards.num_samples())
+  if (sample >= NumSamples(info))
     return OutOfRange("sample {}: the dataset has {} samples", sample,
-                      info.dataset.shards.num_samples());
+                      NumSamples(info));
   ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
                    LiveWorkers(job.connection()->control, kMaxWorkersAsked));
   v1::LocateSamplesRequest request;

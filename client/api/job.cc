@@ -18,6 +18,8 @@
 #include "client/coordinator/message_json.h"
 #include "client/device/device_batches.h"
 #include "client/private/machine.h"
+#include "core/plan/checked_job.h"
+#include "core/plan/share_layout.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "rpc/process/machine.h"
@@ -25,35 +27,6 @@
 
 namespace leat {
 namespace client {
-
-absl::StatusOr<std::shared_ptr<JobData>> JobData::Create(
-    std::shared_ptr<Connection> connection, const v1::Job& job) {
-  absl::StatusOr<JobInfo> info = rpc::FromProto(job);
-  absl::Status status = info.status();
-  if (status.ok()) status = CheckSpec(info->spec, info->dataset.types).status();
-  if (status.ok()) status = CheckAgainst(info->spec, info->dataset);
-  if (!status.ok())
-    return Annotate(
-        status, fmt::format("job \"{}\" of the coordinator at {}",
-                            job.spec().name(), connection->control.address()));
-  return std::shared_ptr<JobData>(
-      new JobData(std::move(connection), *std::move(info), job));
-}
-
-absl::Status JobData::CheckEpoch(uint64_t epoch) const {
-  return Annotate(plan_.CheckEpoch(epoch),
-                  fmt::format("job \"{}\"", info_.spec.name));
-}
-
-std::shared_ptr<const AssignmentTable> JobData::table() const {
-  MutexLock lock(&mu_);
-  return table_;
-}
-
-void JobData::OfferTable(std::shared_ptr<const AssignmentTable> table) {
-  MutexLock lock(&mu_);
-  if (table->Replaces(table_.get())) table_ = std::move(table);
-}
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(
     std::shared_ptr<Connection> connection, const v1::Job& job) {
@@ -86,8 +59,8 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   const JobInfo& info = job->info();
   EngineOptions options;
   options.job = info.spec.name;
-  options.dataset_id = info.dataset.id;
-  options.shards = info.dataset.shards;
+  for (const DatasetInfo& dataset : info.datasets)
+    options.datasets.push_back({dataset.id, dataset.shards});
   options.links = GrpcLinks(job->connection()->control.security());
   options.probe = [connection = job->connection()](const std::string& address) {
     return connection->WhatHinders(address);
@@ -149,25 +122,28 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
     if (!given) return nullptr;
     return InvalidArgument(
         "source: job \"{}\" reads {}; want a source for {} only",
-        info.spec.name, Redacted(info.dataset.reader), kExternalReader);
+        info.spec.name, Redacted(info.datasets[0].reader), kExternalReader);
   }
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(info.spec));
+  const CheckedGraph& graph = checked.sources[0];
   const Node& reader = graph.graph.nodes[graph.reader];
   const auto& name = std::get<std::string>(reader.args.at("name"));
   if (!given)
     return FailedPrecondition(
         "job \"{}\": its {} samples \"{}\" are in no storage, each consumer "
         "brings those of its rows: want a source for them",
-        info.spec.name, info.dataset.shards.num_samples(), name);
+        info.spec.name, info.datasets[0].shards.num_samples(), name);
   return std::make_shared<Feed>(graph.types[graph.reader], name);
 }
 
 absl::StatusOr<EpochStep> StepOf(const JobData& job,
                                  std::string_view position) {
-  ASSIGN_OR_RETURN(
-      const EpochStep next,
-      DecodePosition(position, job.info().spec.name, job.position_hashes(),
-                     job.plan().steps_per_epoch()));
+  ASSIGN_OR_RETURN(const EpochStep next, DecodePosition(
+                                             position, job.info().spec.name,
+                                             [&](const EpochStep& next) {
+                                               return job.HashesAt(next);
+                                             },
+                                             job.plan().steps_per_epoch()));
   RETURN_IF_ERROR(Annotate(job.CheckEpoch(next.epoch), "position"));
   return next;
 }
@@ -245,9 +221,7 @@ const std::string& Job::name() const { return state_->data->info().spec.name; }
 uint64_t Job::steps_per_epoch() const {
   return state_->data->plan().steps_per_epoch();
 }
-uint64_t Job::num_samples() const {
-  return state_->data->info().dataset.shards.num_samples();
-}
+uint64_t Job::num_samples() const { return NumSamples(state_->data->info()); }
 uint32_t Job::batch() const { return state_->data->info().spec.batch; }
 std::string Job::plan_hash() const {
   return ToHex(state_->data->info().plan_hash);
@@ -339,6 +313,22 @@ absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
     std::shared_ptr<Feed>* feed) {
   ASSIGN_OR_RETURN(*feed, MakeFeed(job.state_->data->info(), true));
   return OpenBatches(job.state_->data, options, *feed);
+}
+
+absl::StatusOr<std::vector<uint64_t>> Job::RowsBefore(uint64_t epoch,
+                                                      uint64_t step) const {
+  const Plan& plan = state_->data->plan();
+  const ShareLayout* const shares = plan.shares();
+  const std::string& name = state_->data->info().spec.name;
+  if (shares == nullptr)
+    return FailedPrecondition("job \"{}\" is no mixture", name);
+  if (step >= plan.steps_per_epoch())
+    return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step, name,
+                      plan.steps_per_epoch());
+  RETURN_IF_ERROR(state_->data->CheckEpoch(epoch));
+  std::vector<uint64_t> rows(shares->sources().size());
+  shares->schedule().RowsBefore(shares->StepOfAll(epoch, step), rows);
+  return rows;
 }
 
 absl::StatusOr<EpochStep> Job::StepOf(std::string_view position) const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/api/admin.h"
 #include "client/batch/position.h"
@@ -53,7 +54,8 @@ class JobData {
   const JobInfo& info() const { return info_; }
   const v1::Job& proto() const { return proto_; }
   const Plan& plan() const { return plan_; }
-  const PositionHashes& position_hashes() const { return position_hashes_; }
+  // Returns the hashes of positions whose next step is this one.
+  const PositionHashes& HashesAt(const EpochStep& next) const;
   // As the plan's; the error names the job.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
@@ -63,18 +65,13 @@ class JobData {
   void OfferTable(std::shared_ptr<const AssignmentTable> table);
 
  private:
-  JobData(std::shared_ptr<Connection> connection, JobInfo info, v1::Job proto)
-      : connection_(std::move(connection)),
-        info_(std::move(info)),
-        proto_(std::move(proto)),
-        plan_(info_.spec, info_.dataset.shards),
-        position_hashes_{PositionHash(info_), info_.plan_hash} {}
+  JobData(std::shared_ptr<Connection> connection, JobInfo info, v1::Job proto);
 
   const std::shared_ptr<Connection> connection_;
   const JobInfo info_;
   const v1::Job proto_;
   const Plan plan_;
-  const PositionHashes position_hashes_;
+  std::vector<PositionHashes> position_hashes_;  // by the segment of shares
   mutable Mutex mu_;
   std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
 };

@@ -18,6 +18,7 @@
 #include "client/private/machine.h"
 #include "core/cluster/roles.h"
 #include "core/cluster/service_address.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "rpc/process/process.h"
 #include "rpc/tls/tls_probe.h"
@@ -157,7 +158,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
 absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
     std::string_view spec_json, absl::Duration timeout, Relist relist) {
   ASSIGN_OR_RETURN(const JobSpec spec, rpc::JobSpecFromJson(spec_json));
-  RETURN_IF_ERROR(CheckSpec(spec).status());
+  RETURN_IF_ERROR(CheckJob(spec).status());
   v1::CreateJobRequest request;
   *request.mutable_spec() = rpc::ToProto(spec);
   request.set_relist(static_cast<v1::Relist>(relist));
@@ -168,11 +169,19 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
                             .now = absl::Now,
                             .pause = absl::SleepFor};
   const absl::Time deadline = absl::Now() + timeout;
-  const bool has_lists = client::HasLists(spec.pipeline);
+  const auto with_lists = [&](const auto& each) -> absl::Status {
+    for (size_t i = 0; i < NumSources(spec); ++i)
+      if (const Graph& pipeline = PipelineOf(spec, i);
+          client::HasLists(pipeline))
+        RETURN_IF_ERROR(each(pipeline));
+    return absl::OkStatus();
+  };
+  bool has_lists = false;
   for (int attempt = 1;; ++attempt) {
-    if (has_lists)
-      RETURN_IF_ERROR(
-          client::PutLists(spec.pipeline, retry, deadline, &control));
+    RETURN_IF_ERROR(with_lists([&](const Graph& pipeline) {
+      has_lists = true;
+      return client::PutLists(pipeline, retry, deadline, &control);
+    }));
     const absl::Status status = retry.Run(deadline, [&](absl::Duration left) {
       return control.Call(&v1::CoordinatorService::Stub::CreateJob, request,
                           &response, left);
@@ -187,6 +196,12 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
         "max_bad {}: the coordinator is of a version that knows no such "
         "budget, and made job {} without it",
         *spec.max_bad, spec.name);
+  if (response.job().spec().sources_size() !=
+      static_cast<int>(spec.sources.size()))
+    return FailedPrecondition(
+        "the coordinator is of a version that knows no mixtures, and made job "
+        "{} without its {} sources",
+        spec.name, spec.sources.size());
   return client::MakeJob(state_->connection, response);
 }
 

@@ -37,8 +37,7 @@ std::string EncodePosition(std::string_view job, const Digest& position_hash,
 }
 
 absl::StatusOr<EpochStep> DecodePosition(std::string_view bytes,
-                                         std::string_view job,
-                                         const PositionHashes& own,
+                                         std::string_view job, HashesAt own,
                                          uint64_t steps_per_epoch) {
   if (bytes.size() > kMaxPositionBytes || !bytes.starts_with(kMagic))
     return InvalidArgument(
@@ -58,9 +57,10 @@ absl::StatusOr<EpochStep> DecodePosition(std::string_view bytes,
   if (position.format() != kFormat)
     return InvalidArgument("position: format {}; this library reads format {}",
                            position.format(), kFormat);
-  const std::string_view own_hash = AsText(own.position_hash);
+  const PositionHashes hashes = own({position.epoch(), position.step()});
+  const std::string_view own_hash = AsText(hashes.position_hash);
   if (position.plan_hash() != own_hash &&
-      position.plan_hash() != AsText(own.plan_hash)) {
+      position.plan_hash() != AsText(hashes.plan_hash)) {
     if (position.job() != job)
       return InvalidArgument(
           "position: of job \"{}\" (plan {}); want one of job \"{}\" "
@@ -69,7 +69,8 @@ absl::StatusOr<EpochStep> DecodePosition(std::string_view bytes,
           ShortHash(own_hash));
     return InvalidArgument(
         "position: of another plan of job \"{}\" ({}, now {}): its pipeline, "
-        "seed, batch or order has changed, or its dataset: a file's name below "
+        "seed, batch, order or shares up to there have changed, or its "
+        "dataset: a file's name below "
         "the dataset's root, a size, a label or an archive's index; to begin "
         "at its step nevertheless, give epoch {} and step {} in its place",
         job, ShortHash(position.plan_hash()), ShortHash(own_hash),

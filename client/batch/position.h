@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "client/leat/client.h"
 #include "core/hash.h"
@@ -28,12 +29,15 @@ struct PositionHashes {
 std::string EncodePosition(std::string_view job, const Digest& position_hash,
                            const EpochStep& next);
 
+// Returns the hashes of a job's plan up to a step. Those of a mixture depend on
+// it, since segments and sources may be appended later.
+using HashesAt = absl::FunctionRef<PositionHashes(const EpochStep& next)>;
+
 // kInvalidArgument: not a position, damaged, of a later format, of another job
 // or of another plan of the same job (names both, and the position's step), or
 // a step that the job does not have.
 absl::StatusOr<EpochStep> DecodePosition(std::string_view position,
-                                         std::string_view job,
-                                         const PositionHashes& own,
+                                         std::string_view job, HashesAt own,
                                          uint64_t steps_per_epoch);
 
 }  // namespace leat::client

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 
 namespace leat::client {
@@ -12,9 +13,18 @@ absl::StatusOr<std::shared_ptr<const RowFormat>> RowFormat::Create(
   auto format = std::make_shared<RowFormat>();
   format->schema = job.schema;
   if (finish == Finish::kDevice) {
-    ASSIGN_OR_RETURN(const CheckedGraph graph,
-                     CheckSpec(job.spec, job.dataset.types));
-    SplitGraph split = SplitFinish(graph);
+    ASSIGN_OR_RETURN(const CheckedJob checked,
+                     CheckJob(job.spec, job.datasets));
+    SplitGraph split = SplitFinish(checked.sources[0]);
+    for (size_t i = 1; i < checked.sources.size(); ++i) {
+      const SplitGraph other = SplitFinish(checked.sources[i]);
+      if (other.finish != split.finish ||
+          other.head.schema != split.head.schema)
+        return InvalidArgument(
+            "finish=\"device\": sources \"{}\" and \"{}\" end with different "
+            "operators; want equal ends, or finish=\"worker\"",
+            job.spec.sources[0].name, job.spec.sources[i].name);
+    }
     // Fields beyond the pipeline's outputs (kValidField) stay.
     for (size_t i = 0; i < split.head.schema.fields.size(); ++i)
       format->schema.fields[i] = std::move(split.head.schema.fields[i]);

@@ -234,6 +234,20 @@ leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
   return nullptr;
 }
 
+leat_status* leat_job_rows_before(const leat_job* job, uint64_t epoch,
+                                  uint64_t step, uint64_t* rows,
+                                  size_t num_sources) {
+  if (job == nullptr) return NullArgument(__func__, "job");
+  if (rows == nullptr) return NullArgument(__func__, "rows");
+  const auto before = job->job->RowsBefore(epoch, step);
+  if (!before.ok()) return ToC(before.status());
+  if (before->size() != num_sources)
+    return ToC(leat::InvalidArgument("num_sources {}: the job has {} sources",
+                                     num_sources, before->size()));
+  std::ranges::copy(*before, rows);
+  return nullptr;
+}
+
 leat_status* leat_job_record(const leat_job* job, uint64_t index,
                              double timeout_s, char** json) {
   if (job == nullptr) return NullArgument(__func__, "job");

@@ -33,6 +33,7 @@ Engine::Engine(EngineOptions options)
       options_(state_.options),
       links_(std::make_shared<Links>(shared_)),
       planner_(options_),
+      tables_(options_.datasets),
       prober_(
           options_.probe,
           [this](const std::string& address, const rpc::Hindrance& hindrance) {
@@ -122,18 +123,18 @@ absl::Status Engine::StartThreads() {
 }
 
 void Engine::OnAssignment(const v1::Assignment& assignment) {
-  absl::StatusOr<std::shared_ptr<const AssignmentTable>> table =
-      AssignmentTable::FromProto(assignment, options_.dataset_id,
-                                 options_.shards.num_shards());
+  absl::StatusOr<JobTables::Table> table = tables_.Offer(assignment);
   if (!table.ok()) {
     LOG_WARN("assignment.refused job={} reason=\"{}\"", options_.job,
              Message(table.status()));
     return;
   }
-  if (options_.on_table) options_.on_table(*table);
+  if (*table != nullptr && options_.on_table) options_.on_table(*table);
   MutexLock lock(&state_.mu);
   coordinator_error_.clear();
-  if (!(*table)->Replaces(state_.fetcher.table().assignment())) return;
+  if (*table == nullptr ||
+      !(*table)->Replaces(state_.fetcher.table().assignment()))
+    return;
   state_.fetcher.SetTable(*std::move(table));
   state_.Settle();
 }

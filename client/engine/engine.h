@@ -116,6 +116,7 @@ class Engine {
   const EngineOptions& options_;
   const std::shared_ptr<Links> links_;
   Planner planner_;                      // the thread's
+  JobTables tables_;                     // the session's thread's
   LinkProber prober_;                    // the thread's
   std::unique_ptr<SpanReporter> spans_;  // null: no tracer or session
   std::unique_ptr<Session> session_;     // of the thread

@@ -20,9 +20,10 @@
 #include "client/engine/memory_sharer.h"
 #include "client/fetch/assignment_table.h"
 #include "client/fetch/fetcher_config.h"
+#include "client/fetch/job_tables.h"
 #include "core/observe/tracing.h"
 #include "core/pipeline/finish.h"
-#include "core/plan/shard_table.h"
+#include "core/plan/job_shards.h"
 
 namespace leat::client {
 
@@ -31,11 +32,16 @@ class DeviceBatches;
 struct EngineOptions {
   // The job. `plan` is pure: samples[i] = the sample of map->rows()[i].
   std::string job;
-  std::string dataset_id;
-  ShardTable shards;
+  std::vector<JobTables::Dataset> datasets;  // of its sources, in their order
   uint64_t steps_per_epoch = 0;
   std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
 
+  JobShards Shards() const {
+    std::vector<ShardTable> tables;
+    for (const JobTables::Dataset& dataset : datasets)
+      tables.push_back(dataset.shards);
+    return JobShards(std::move(tables));
+  }
   // Returns whether no step is delivered from there on.
   bool AtEnd(const EpochStep& at) const {
     return end_epoch != 0 && at.epoch >= end_epoch;

@@ -20,7 +20,7 @@ namespace leat::client {
 struct EngineState {
   explicit EngineState(EngineOptions its_options)
       : options(std::move(its_options)),
-        fetcher(options.fetch, options.shards) {}
+        fetcher(options.fetch, options.Shards()) {}
 
   // Wakes the Engine's thread, which has work.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/fetch/assignment_table.h"
 
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "core/status.h"
 
 namespace leat::client {
@@ -27,7 +31,7 @@ AssignmentTable::FromProto(const v1::Assignment& assignment,
   std::shared_ptr<AssignmentTable> table(new AssignmentTable);
   table->instance_ = assignment.instance();
   table->version_ = assignment.version();
-  table->per_shard_ = per_shard;
+  table->parts_ = {{.num_shards = num_shards, .per_shard = per_shard}};
   for (const v1::WorkerRef& worker : assignment.workers())
     table->workers_.push_back(
         {worker.name(), worker.address(), worker.public_key()});
@@ -42,6 +46,34 @@ AssignmentTable::FromProto(const v1::Assignment& assignment,
     table->owners_[i] = owner;
   }
   return table;
+}
+
+std::shared_ptr<const AssignmentTable> AssignmentTable::Joined(
+    std::span<const std::shared_ptr<const AssignmentTable>> tables) {
+  std::shared_ptr<AssignmentTable> joined(new AssignmentTable);
+  std::map<std::pair<std::string_view, std::string_view>, uint16_t> numbers;
+  uint32_t shards = 0;
+  for (const auto& table : tables) {
+    std::vector<uint16_t> renumbered;
+    for (const Worker& worker : table->workers_) {
+      const auto [at, is_new] =
+          numbers.try_emplace({worker.name, worker.address},
+                              static_cast<uint16_t>(joined->workers_.size()));
+      if (is_new) joined->workers_.push_back(worker);
+      renumbered.push_back(at->second);
+    }
+    const Part& part = table->parts_[0];
+    joined->parts_.push_back({.first_shard = shards,
+                              .num_shards = part.num_shards,
+                              .per_shard = part.per_shard,
+                              .first_owner = joined->owners_.size()});
+    for (const uint16_t owner : table->owners_)
+      joined->owners_.push_back(renumbered[owner]);
+    shards += part.num_shards;
+    joined->instance_ += table->instance_;
+    joined->version_ += table->version_;
+  }
+  return joined;
 }
 
 bool AssignmentTable::Replaces(const AssignmentTable* other) const {

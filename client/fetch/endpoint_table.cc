@@ -29,9 +29,9 @@ std::string KeyOf(const AssignmentTable::Worker& ref) {
 
 }  // namespace
 
-EndpointTable::EndpointTable(const FetcherConfig& config,
-                             const ShardTable& shards, Window* window)
-    : config_(config), shards_(shards), window_(*window) {}
+EndpointTable::EndpointTable(const FetcherConfig& config, JobShards shards,
+                             Window* window)
+    : config_(config), shards_(std::move(shards)), window_(*window) {}
 
 // Lists the numbers without any reference.
 void EndpointTable::FreeUnused() {

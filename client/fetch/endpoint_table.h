@@ -37,7 +37,7 @@
 #include "client/fetch/worker_endpoint.h"
 #include "client/fetch/worker_stream.h"
 #include "core/clock.h"
-#include "core/plan/shard_table.h"
+#include "core/plan/job_shards.h"
 #include "rpc/tls/tls_probe.h"
 
 namespace leat::client {
@@ -45,8 +45,7 @@ namespace leat::client {
 class EndpointTable {
  public:
   // All arguments outlive this.
-  EndpointTable(const FetcherConfig& config, const ShardTable& shards,
-                Window* window);
+  EndpointTable(const FetcherConfig& config, JobShards shards, Window* window);
 
   // Returns the streams of endpoints that only the previous table named. Has no
   // effect if `table` is empty and a non-empty one is known.
@@ -185,7 +184,7 @@ class EndpointTable {
   bool Refuses(const WorkerEndpoint& endpoint) const;
 
   const FetcherConfig& config_;
-  const ShardTable& shards_;
+  const JobShards shards_;
   Window& window_;
   std::shared_ptr<const AssignmentTable> table_;
   std::vector<uint16_t> endpoint_of_;  // by the table's index

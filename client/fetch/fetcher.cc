@@ -7,9 +7,9 @@
 
 namespace leat::client {
 
-Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
+Fetcher::Fetcher(const FetcherConfig& config, JobShards shards)
     : config_(config),
-      table_(config_, shards, &window_),
+      table_(config_, std::move(shards), &window_),
       leases_(config_, &table_, &window_),
       deliveries_(config_, &table_, &leases_, &window_),
       budget_(config_) {}

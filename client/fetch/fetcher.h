@@ -35,13 +35,13 @@
 #include "client/fetch/window.h"
 #include "client/fetch/worker_stream.h"
 #include "core/clock.h"
-#include "core/plan/shard_table.h"
+#include "core/plan/job_shards.h"
 
 namespace leat::client {
 
 class Fetcher {
  public:
-  Fetcher(const FetcherConfig& config, const ShardTable& shards);
+  Fetcher(const FetcherConfig& config, JobShards shards);
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 

@@ -292,9 +292,9 @@ class Job {
   uint64_t consumers() const;
   // Returns the job as the JSON form of leat.v1.Job.
   std::string ToJson() const;
-  // Returns each field's name, dtype and row shape.
-  std::vector<Tensor> row_schema()
-      const;  // data is nullptr; valid while the job lives
+  // Returns each field's name, dtype and row shape; data is nullptr. Valid
+  // while the job lives.
+  std::vector<Tensor> row_schema() const;
 
   // kInvalidArgument: options, or a position of another job (names both).
   // kNotFound: rows out of range. kFailedPrecondition: the job needs a source
@@ -305,6 +305,10 @@ class Job {
   // (empty: all), as Batches::Samples does. kNotFound: rows out of range.
   absl::StatusOr<std::vector<uint64_t>> Samples(
       uint64_t epoch, uint64_t step, std::vector<uint32_t> rows = {}) const;
+  // Returns how many rows of each source of a mixture come before a step.
+  // kFailedPrecondition: the job is no mixture. kOutOfRange: no such step.
+  absl::StatusOr<std::vector<uint64_t>> RowsBefore(uint64_t epoch,
+                                                   uint64_t step) const;
   // Returns the next step of a consumer of this job that is at `position`.
   // kInvalidArgument: as Open.
   absl::StatusOr<EpochStep> StepOf(std::string_view position) const;

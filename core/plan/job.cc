@@ -2,110 +2,19 @@
 #include "core/plan/job.h"
 
 #include <algorithm>
-#include <array>
 
-#include "core/pipeline/device_forms.h"
+#include "core/plan/enum_names.h"
 #include "core/plan/plan.h"
+#include "core/plan/share_schedule.h"
 #include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat {
 namespace {
 
-constexpr size_t kMaxJobNameLength = 128;
-
 // Part of the hash, so that another layout of the fields gives another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
 constexpr std::string_view kPositionHashVersion = "leat.token.v1";
-
-template <class Enum>
-using Names = std::pair<Enum, std::string_view>;
-
-constexpr std::array<Names<Order>, 3> kOrders = {{
-    {Order::kSequential, "sequential"},
-    {Order::kGlobalShuffle, "global"},
-    {Order::kShardShuffle, "shard"},
-}};
-constexpr std::array<Names<LastBatch>, 6> kLastBatches = {{
-    {LastBatch::kDrop, "drop"},
-    {LastBatch::kFill, "fill"},
-    {LastBatch::kPad, "pad"},
-    {LastBatch::kPartial, "partial"},
-    {LastBatch::kStream, "stream"},
-    {LastBatch::kMask, "mask"},
-}};
-constexpr std::array<Names<DecoderClass>, 3> kDecoderClasses = {{
-    {DecoderClass::kExact, "exact"},
-    {DecoderClass::kNvjpeg, "nvjpeg"},
-    {DecoderClass::kAuto, "auto"},
-}};
-constexpr std::array<Names<BadSamplePolicy>, 3> kPolicies = {{
-    {BadSamplePolicy::kFail, "fail"},
-    {BadSamplePolicy::kReplace, "replace"},
-    {BadSamplePolicy::kZero, "zero"},
-}};
-
-template <class Enum, size_t kSize>
-std::string_view NameIn(const std::array<Names<Enum>, kSize>& names,
-                        Enum value) {
-  for (const auto& [known, name] : names)
-    if (known == value) return name;
-  return "unknown";
-}
-
-template <class Enum, size_t kSize>
-absl::Status CheckEnum(std::string_view field,
-                       const std::array<Names<Enum>, kSize>& names,
-                       Enum value) {
-  std::string expected;
-  for (const auto& [known, name] : names) {
-    if (known == value) return absl::OkStatus();
-    if (!expected.empty()) expected += ", ";
-    expected += name;
-  }
-  return InvalidArgument("{} {}: want one of {}", field,
-                         static_cast<int>(value), expected);
-}
-
-bool IsNameCharacter(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-}
-
-absl::Status CheckName(std::string_view name) {
-  if (name.empty())
-    return InvalidArgument("job name \"\": want 1 to {} of A-Z a-z 0-9 . _ -",
-                           kMaxJobNameLength);
-  if (name.size() > kMaxJobNameLength)
-    return InvalidArgument(
-        "job name \"{}...\" of {} characters: want at most {}",
-        std::string(name.substr(0, 32)), name.size(), kMaxJobNameLength);
-  const auto bad = std::find_if_not(name.begin(), name.end(), IsNameCharacter);
-  if (bad != name.end())
-    return InvalidArgument(
-        "job name \"{}\" has character {} at {}: want only A-Z a-z 0-9 . _ -",
-        name, static_cast<int>(static_cast<uint8_t>(*bad)), bad - name.begin());
-  return absl::OkStatus();
-}
-
-absl::Status CheckMaxBad(const JobSpec& spec) {
-  if (!spec.max_bad) return absl::OkStatus();
-  const double max_bad = *spec.max_bad;
-  if (!(max_bad >= 0 && max_bad <= 1))
-    return InvalidArgument(
-        "max_bad {}: want 0 to 1, a share of the dataset's samples", max_bad);
-  if (spec.on_bad_sample == BadSamplePolicy::kFail)
-    return InvalidArgument(
-        "max_bad {}: on_bad_sample fail ends at the first bad sample; want "
-        "replace or zero with max_bad",
-        max_bad);
-  if (IsExternal(spec))
-    return InvalidArgument(
-        "max_bad {}: the samples of {} are no dataset that has a share; want "
-        "none",
-        max_bad, kExternalReader);
-  return absl::OkStatus();
-}
 
 std::string_view Line(std::string_view text, size_t begin) {
   return text.substr(begin, text.find('\n', begin) - begin);
@@ -129,15 +38,20 @@ std::string TextDifference(const std::string& whole_a,
 
 }  // namespace
 
-std::string_view Name(Order order) { return NameIn(kOrders, order); }
+std::string_view Name(Order order) {
+  return enum_names::NameIn(enum_names::kOrders, order);
+}
 std::string_view Name(LastBatch last_batch) {
-  return NameIn(kLastBatches, last_batch);
+  return enum_names::NameIn(enum_names::kLastBatches, last_batch);
 }
 std::string_view Name(DecoderClass decoder_class) {
-  return NameIn(kDecoderClasses, decoder_class);
+  return enum_names::NameIn(enum_names::kDecoderClasses, decoder_class);
 }
 std::string_view Name(BadSamplePolicy policy) {
-  return NameIn(kPolicies, policy);
+  return enum_names::NameIn(enum_names::kPolicies, policy);
+}
+std::string_view Name(MixEnd ends) {
+  return enum_names::NameIn(enum_names::kMixEnds, ends);
 }
 
 bool HasValidField(const JobSpec& spec) {
@@ -146,89 +60,17 @@ bool HasValidField(const JobSpec& spec) {
 }
 
 bool IsExternal(const JobSpec& spec) {
-  return std::any_of(
-      spec.pipeline.nodes.begin(), spec.pipeline.nodes.end(),
-      [](const Node& node) { return node.op == kExternalReader; });
+  for (size_t i = 0; i < NumSources(spec); ++i)
+    for (const Node& node : PipelineOf(spec, i).nodes)
+      if (node.op == kExternalReader) return true;
+  return false;
 }
 
-absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
-                                       std::span<const ValueType> stored) {
-  RETURN_IF_ERROR(CheckName(spec.name));
-  if (spec.batch == 0 || spec.batch > kMaxBatch)
-    return InvalidArgument("batch {}: want 1 to {}", spec.batch, kMaxBatch);
-  RETURN_IF_ERROR(CheckEnum("order", kOrders, spec.order));
-  RETURN_IF_ERROR(CheckEnum("last_batch", kLastBatches, spec.last_batch));
-  RETURN_IF_ERROR(
-      CheckEnum("decoder_class", kDecoderClasses, spec.decoder_class));
-  RETURN_IF_ERROR(CheckEnum("on_bad_sample", kPolicies, spec.on_bad_sample));
-  if (spec.num_parts > 0 && spec.batch % spec.num_parts != 0)
-    return InvalidArgument(
-        "num_parts {}: want a divisor of the batch, which is {}",
-        spec.num_parts, spec.batch);
-  if (spec.rotate_parts && spec.num_parts == 0)
-    return InvalidArgument("rotate_parts: want num_parts with it");
-  if (spec.mix_parts && spec.num_parts == 0)
-    return InvalidArgument("mix_parts: want num_parts with it");
-  if (spec.mix_parts && spec.order == Order::kSequential)
-    return InvalidArgument("mix_parts: want order global or shard with it");
-  if (spec.order == Order::kShardShuffle &&
-      (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
-    return InvalidArgument("shuffle_window {}: want 1 to {} shards",
-                           spec.shuffle_window, kMaxShards);
-  RETURN_IF_ERROR(CheckMaxBad(spec));
-  ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline, stored));
-  if (!checked.typed) return checked;
-  if (spec.on_bad_sample == BadSamplePolicy::kReplace && IsExternal(spec))
-    return InvalidArgument(
-        "on_bad_sample replace: consumers of {} bring the samples of their own "
-        "rows only, no substitutes; want fail or zero",
-        kExternalReader);
-  if (spec.last_batch == LastBatch::kStream && IsExternal(spec))
-    return InvalidArgument(
-        "last_batch stream: consumers of {} bring samples by epochs; want "
-        "drop, fill, pad, mask or partial",
-        kExternalReader);
-  if (HasValidField(spec))
-    for (const Field& field : checked.schema.fields)
-      if (field.name == kValidField)
-        return InvalidArgument(
-            "output \"{}\": want another name, as {} adds a field of this name",
-            field.name,
-            spec.last_batch == LastBatch::kMask ? "last_batch \"mask\""
-                                                : "on_bad_sample \"zero\"");
-  if (spec.decoder_class == DecoderClass::kNvjpeg)
-    if (const absl::Status forms = CheckDecoderForms(checked); !forms.ok())
-      return InvalidArgument("decoder_class nvjpeg: {}; want exact",
-                             Message(forms));
-  return checked;
-}
-
-absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset) {
-  const uint64_t samples = dataset.shards.num_samples();
-  if (samples == 0)
-    return InvalidArgument("dataset \"{}\" has 0 samples: want at least 1",
-                           dataset.name);
-  const uint64_t parts = std::max(spec.num_parts, uint32_t{1});
-  if (spec.last_batch == LastBatch::kDrop &&
-      samples / parts < spec.batch / parts)
-    return parts == 1
-               ? InvalidArgument(
-                     "batch {}: want at most {}, the samples of dataset "
-                     "\"{}\", or a last_batch other than \"drop\"",
-                     spec.batch, samples, dataset.name)
-               : InvalidArgument(
-                     "batch {} in {} parts takes {} rows a part: want at most "
-                     "{}, the samples of the smallest part of dataset \"{}\", "
-                     "or a last_batch other than \"drop\"",
-                     spec.batch, parts, spec.batch / parts, samples / parts,
-                     dataset.name);
-  // A part without samples has none to repeat.
-  if (spec.last_batch != LastBatch::kPartial && parts > samples)
-    return InvalidArgument(
-        "num_parts {}: want at most {}, the samples of dataset \"{}\", or "
-        "last_batch \"partial\"",
-        parts, samples, dataset.name);
-  return absl::OkStatus();
+std::vector<uint64_t> FirstSamples(std::span<const DatasetInfo> datasets) {
+  std::vector<uint64_t> first = {0};
+  for (const DatasetInfo& dataset : datasets)
+    first.push_back(first.back() + dataset.shards.num_samples());
+  return first;
 }
 
 uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples) {
@@ -273,21 +115,74 @@ bool IsPlace(const Node& reader, std::string_view arg) {
          std::end(kPlaces);
 }
 
-}  // namespace
-
-Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
-  return HashOfPlan(kPlanHashVersion, spec.pipeline, spec, dataset.fingerprint);
-}
-
-Digest PositionHash(const JobInfo& job) {
-  if (job.dataset.content == Digest{}) return job.plan_hash;
-  Graph pipeline = job.spec.pipeline;
+Graph WithoutPlaces(Graph pipeline) {
   for (Node& node : pipeline.nodes)
     if (node.op.starts_with("readers."))
       std::erase_if(node.args,
                     [&](const auto& arg) { return IsPlace(node, arg.first); });
-  return HashOfPlan(kPositionHashVersion, pipeline, job.spec,
-                    job.dataset.content);
+  return pipeline;
+}
+
+// Returns whether the source has a weight before `step`.
+bool HasShare(const ShareSchedule& schedule, uint32_t source, uint64_t step) {
+  for (size_t i = 0; i < schedule.num_segments(); ++i)
+    if ((i == 0 || schedule.from_step(i) < step) &&
+        schedule.weights(i)[source] > 0)
+      return true;
+  return false;
+}
+
+// `digest_of`: of the dataset with this number. Sources without a share before
+// `step` are left out.
+template <class DigestOf>
+Digest HashOfMixture(std::string_view version, const JobSpec& spec,
+                     uint64_t step, bool with_places, DigestOf digest_of) {
+  const ShareSchedule schedule = *ScheduleOf(spec);
+  Sha256 hash;
+  hash.UpdateField(version).UpdateField("sources");
+  hash.UpdateU64(spec.seed).UpdateU64(spec.batch);
+  hash.UpdateU64(static_cast<uint64_t>(spec.order));
+  hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
+  hash.UpdateU64(static_cast<uint64_t>(spec.mix_end));
+  hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
+  hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
+  hash.UpdateField(spec.source_field);
+  hash.UpdateField(schedule.HistoryText(step));
+  for (uint32_t i = 0; i < spec.sources.size(); ++i) {
+    if (!HasShare(schedule, i, step)) continue;
+    const Graph& pipeline = spec.sources[i].pipeline;
+    hash.UpdateU64(i).UpdateField(
+        CanonicalText(with_places ? pipeline : WithoutPlaces(pipeline)));
+    const Digest digest = digest_of(i);
+    hash.Update(std::as_bytes(std::span(digest)));
+  }
+  return hash.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<ShareSchedule> ScheduleOf(const JobSpec& spec) {
+  std::vector<std::string> names;
+  for (const MixedSource& source : spec.sources) names.push_back(source.name);
+  return ShareSchedule::Create(spec.shares, names, spec.batch);
+}
+
+Digest PlanHash(const JobSpec& spec, std::span<const DatasetInfo> datasets) {
+  if (!IsMixture(spec))
+    return HashOfPlan(kPlanHashVersion, spec.pipeline, spec,
+                      datasets[0].fingerprint);
+  return HashOfMixture(kPlanHashVersion, spec, kStreamSteps, true,
+                       [&](size_t i) { return datasets[i].fingerprint; });
+}
+
+Digest PositionHash(const JobInfo& job, uint64_t step) {
+  for (const DatasetInfo& dataset : job.datasets)
+    if (dataset.content == Digest{}) return job.plan_hash;
+  if (!IsMixture(job.spec))
+    return HashOfPlan(kPositionHashVersion, WithoutPlaces(job.spec.pipeline),
+                      job.spec, job.datasets[0].content);
+  return HashOfMixture(kPositionHashVersion, job.spec, step, false,
+                       [&](size_t i) { return job.datasets[i].content; });
 }
 
 bool RedactPlaces(Graph* pipeline) {

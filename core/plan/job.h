@@ -18,9 +18,12 @@
 #include "core/hash.h"
 #include "core/pipeline/graph.h"
 #include "core/pipeline/operators.h"
+#include "core/plan/mixture.h"
 #include "core/plan/shard_table.h"
 
 namespace leat {
+
+class ShareSchedule;
 
 // The values of enumerators are those of leat.v1.
 enum class Order : uint8_t {
@@ -49,7 +52,15 @@ std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
 struct JobSpec {
   std::string name;  // 1–128 of [A-Za-z0-9._-]
-  Graph pipeline;
+  Graph pipeline;    // empty in a mixture
+  // A mixture has 2 to kMaxSources pipelines with equal outputs, and shares of
+  // them; any other job has neither.
+  std::vector<MixedSource> sources;
+  std::vector<SharesFrom> shares;
+  MixEnd mix_end = MixEnd::kStream;
+  // The name of an int32 field with the number of the row's source; empty: no
+  // such field.
+  std::string source_field;
   uint64_t seed = 0;
   uint32_t batch = 0;  // rows of the global batch, 1 … kMaxBatch
   Order order = Order::kGlobalShuffle;
@@ -74,6 +85,19 @@ struct JobSpec {
 };
 
 inline constexpr uint32_t kMaxBatch = 1u << 20;
+
+inline bool IsMixture(const JobSpec& spec) { return !spec.sources.empty(); }
+// Returns how many pipelines the job has: 1, unless it is a mixture.
+inline size_t NumSources(const JobSpec& spec) {
+  return IsMixture(spec) ? spec.sources.size() : 1;
+}
+// REQUIRES: source < NumSources(spec).
+inline const Graph& PipelineOf(const JobSpec& spec, size_t source) {
+  return IsMixture(spec) ? spec.sources[source].pipeline : spec.pipeline;
+}
+inline Graph& PipelineOf(JobSpec& spec, size_t source) {
+  return IsMixture(spec) ? spec.sources[source].pipeline : spec.pipeline;
+}
 
 // Returns whether batches have the field kValidField, which marks rows that
 // have a sample of their own that is not bad. Under BadSamplePolicy::kZero and
@@ -108,33 +132,40 @@ struct DatasetInfo {
 };
 
 struct JobInfo {
-  JobSpec spec;  // pipeline normalised
-  DatasetInfo dataset;
-  BatchSchema schema;  // with kValidField appended if HasValidField
+  JobSpec spec;  // pipelines normalised
+  // One per source. The job numbers the samples of one dataset after those of
+  // another.
+  std::vector<DatasetInfo> datasets;
+  BatchSchema schema;  // as CheckedJob's
   Digest plan_hash{};
 };
 
-// Checks everything in `spec` that does not need the dataset: name, batch,
-// parts, pipeline. Returns the checked pipeline. kInvalidArgument names the
-// field, the value and what was expected. `stored`: the dataset's types;
-// without them a pipeline that needs them is not fully checked (`typed`).
-absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
-                                       std::span<const ValueType> stored = {});
-// Checks the conditions that need the dataset: batch ≤ num_samples (or a part's
-// samples) under kDrop; num_samples > 0.
-absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);
 // Returns how many samples of a dataset of `num_samples` may be bad. REQUIRES:
 // max_bad is set.
 uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples);
-// REQUIRES: spec.pipeline is normalised, the class is not kAuto. Golden:
-// changing it invalidates every position.
-Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
+// Returns the shares of a mixture, as the plan deals them out. Errors: as
+// ShareSchedule::Create. REQUIRES: IsMixture(spec).
+absl::StatusOr<ShareSchedule> ScheduleOf(const JobSpec& spec);
+// Returns the number of the first sample of each dataset among the job's, and
+// at the end how many samples the job has.
+std::vector<uint64_t> FirstSamples(std::span<const DatasetInfo> datasets);
+inline uint64_t NumSamples(const JobInfo& job) {
+  return FirstSamples(job.datasets).back();
+}
+
+// REQUIRES: pipelines are normalised, the class is not kAuto, one dataset per
+// source. Golden: changing it invalidates every position.
+Digest PlanHash(const JobSpec& spec, std::span<const DatasetInfo> datasets);
 // Returns the hash that positions contain. It is computed as the plan hash, but
-// from the dataset's content instead of from where and when it was stored, so
-// that a position remains valid when a dataset moves. Equals the plan hash if
-// the content is unknown. Changing it invalidates positions. REQUIRES: as
+// from the datasets' content instead of from where and when they were stored,
+// so that a position remains valid when a dataset moves. Equals the plan hash
+// if a content is unknown. Changing it invalidates positions. REQUIRES: as
 // PlanHash.
-Digest PositionHash(const JobInfo& job);
+//
+// In a mixture it covers what rows before `step` (counted over all epochs)
+// depend on, and nothing that comes later: a position fits every job that
+// appends segments or sources from that step on. Others ignore `step`.
+Digest PositionHash(const JobInfo& job, uint64_t step);
 // Removes from the readers' places what may be secret (RedactedUri). Returns
 // whether there was any; then the pipeline does not hash to the plan hash.
 bool RedactPlaces(Graph* pipeline);

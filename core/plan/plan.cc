@@ -2,11 +2,15 @@
 #include "core/plan/plan.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/plan/pass_layout.h"
 #include "core/plan/sample_order.h"
+#include "core/plan/share_layout.h"
 #include "core/random/permutation.h"
 #include "core/status.h"
 
@@ -35,35 +39,77 @@ void MapSome(const SampleOrder& order, const Stretch& stretch,
 }  // namespace
 
 struct Plan::State {
+  // The order of one source's samples, and their numbers in the job.
+  struct Source {
+    uint64_t seed = 0;
+    uint64_t first = 0, num_samples = 0;
+    std::unique_ptr<const SampleOrder> order;
+  };
+
+  uint64_t seed = 0;
+  uint32_t batch = 0;
+  uint64_t num_samples = 0;
+  // One of the two.
+  std::unique_ptr<const PassLayout> passes;
+  std::unique_ptr<const ShareLayout> shares;
+  std::vector<Source> sources;
+
   State(const JobSpec& spec, const ShardTable& shards)
       : seed(spec.seed),
-        last_batch(spec.last_batch),
         batch(spec.batch),
-        num_samples(shards.num_samples()),
-        layout(spec, shards.num_samples()),
-        order(spec, shards, layout.num_runs()) {}
+        passes(std::make_unique<PassLayout>(spec, shards.num_samples())) {
+    Add(spec, spec.seed, shards, passes->num_runs());
+  }
+  State(const JobSpec& spec, std::span<const DatasetInfo> datasets)
+      : seed(spec.seed), batch(spec.batch) {
+    std::vector<ShareLayout::Source> mixed;
+    for (uint32_t i = 0; i < datasets.size(); ++i) {
+      const ShardTable& shards = datasets[i].shards;
+      mixed.push_back({.name = spec.sources[i].name,
+                       .num_samples = shards.num_samples(),
+                       .groups = {}});
+      Add(spec, SourceSeed(spec.seed, i), shards, 1);
+    }
+    shares = std::make_unique<const ShareLayout>(*ShareLayout::Create(
+        *ScheduleOf(spec), std::move(mixed), spec.mix_end, spec.seed));
+  }
 
-  const uint64_t seed;
-  const LastBatch last_batch;
-  const uint32_t batch;
-  const uint64_t num_samples;
-  const PassLayout layout;
-  const SampleOrder order;
+  const Layout& layout() const {
+    return shares != nullptr ? static_cast<const Layout&>(*shares) : *passes;
+  }
+
+ private:
+  void Add(const JobSpec& spec, uint64_t of_seed, const ShardTable& shards,
+           uint32_t runs) {
+    sources.push_back({.seed = of_seed,
+                       .first = num_samples,
+                       .num_samples = shards.num_samples(),
+                       .order = std::make_unique<const SampleOrder>(
+                           SampleOrder::Options{.seed = of_seed,
+                                                .order = spec.order,
+                                                .window = spec.shuffle_window},
+                           shards, runs)});
+    num_samples += shards.num_samples();
+  }
 };
 
 Plan::Plan(const JobSpec& spec, const ShardTable& shards)
     : state_(std::make_unique<State>(spec, shards)) {}
+Plan::Plan(const JobSpec& spec, std::span<const DatasetInfo> datasets)
+    : state_(IsMixture(spec)
+                 ? std::make_unique<State>(spec, datasets)
+                 : std::make_unique<State>(spec, datasets[0].shards)) {}
 Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 
 uint64_t Plan::num_samples() const { return state_->num_samples; }
 uint64_t Plan::steps_per_epoch() const {
-  return state_->layout.steps_per_epoch();
+  return state_->layout().steps_per_epoch();
 }
 absl::Status Plan::CheckEpoch(uint64_t epoch) const {
-  if (state_->last_batch != LastBatch::kStream || epoch == 0)
-    return absl::OkStatus();
+  if (state_->shares != nullptr) return state_->shares->CheckEpoch(epoch);
+  if (steps_per_epoch() != kStreamSteps || epoch == 0) return absl::OkStatus();
   return InvalidArgument(
       "epoch {}: a stream (last_batch \"stream\") has one epoch, whose steps "
       "run on without an end: want epoch 0 and a step",
@@ -73,31 +119,50 @@ absl::Status Plan::CheckEpoch(uint64_t epoch) const {
 uint32_t Plan::batch() const { return state_->batch; }
 
 uint32_t Plan::rows_in(uint64_t step) const {
-  return state_->layout.rows_in(step);
+  return state_->layout().rows_in(step);
 }
 
 void Plan::Samples(uint64_t epoch, uint64_t step,
                    std::span<const uint32_t> rows,
                    std::span<uint64_t> samples) const {
-  for (size_t begin = 0; begin < rows.size();) {
-    const Stretch stretch = state_->layout.Locate(
-        epoch, step, rows.subspan(begin), samples.subspan(begin));
-    const std::span<uint64_t> positions = samples.subspan(begin, stretch.rows);
+  thread_local Stretches cut;
+  state_->layout().Cut(epoch, step, rows, &cut);
+  size_t at = 0;
+  for (const Stretch& stretch : cut.list) {
+    const State::Source& source = state_->sources[stretch.source];
+    const std::span<uint64_t> positions =
+        std::span(cut.positions).subspan(at, stretch.rows);
     if (stretch.whole)
-      state_->order.Map(stretch.pass, stretch.run, positions);
+      source.order->Map(stretch.pass, stretch.run, positions);
     else
-      MapSome(state_->order, stretch, positions);
-    begin += stretch.rows;
+      MapSome(*source.order, stretch, positions);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const size_t slot = cut.slots.empty() ? at + i : cut.slots[at + i];
+      samples[slot] =
+          positions[i] == kNoSample ? kNoSample : source.first + positions[i];
+    }
+    at += stretch.rows;
   }
 }
 
 bool Plan::IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const {
-  return state_->layout.IsPadding(epoch, step, row);
+  return state_->layout().IsPadding(epoch, step, row);
 }
 
 uint64_t Plan::PassOf(uint64_t epoch, uint64_t step, uint32_t row) const {
-  return state_->layout.PassOf(epoch, step, row);
+  if (state_->passes != nullptr)
+    return state_->passes->PassOf(epoch, step, row);
+  return state_->shares->SpotOf(epoch, step, row).pass;
 }
+
+uint32_t Plan::SourceOf(uint64_t sample) const {
+  const std::vector<State::Source>& sources = state_->sources;
+  const auto after =
+      std::ranges::upper_bound(sources, sample, {}, &State::Source::first);
+  return static_cast<uint32_t>(after - sources.begin() - 1);
+}
+
+const ShareLayout* Plan::shares() const { return state_->shares.get(); }
 
 uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
   const State& s = *state_;
@@ -107,9 +172,9 @@ uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
   const auto shift = static_cast<uint64_t>((Wide{key} * (rows - 1) >> 64) + 1);
   if (rows == s.batch) return static_cast<uint32_t>((row + shift) % rows);
   // Some blocks have rows without a sample, at their ends.
-  const uint32_t block_rows = s.layout.block_rows();
+  const uint32_t block_rows = s.passes->block_rows();
   const auto held = [&](uint32_t block) {
-    return s.layout.rows_in(epoch, step, block);
+    return s.passes->rows_in(epoch, step, block);
   };
   uint64_t place = row % block_rows + shift;  // among those that hold some
   for (uint32_t block = 0; block < row / block_rows; ++block)
@@ -122,12 +187,14 @@ uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
 
 uint64_t Plan::Substitute(uint64_t epoch, uint64_t sample,
                           uint32_t attempt) const {
-  const uint64_t n = state_->num_samples;
+  const State::Source& source = state_->sources[SourceOf(sample)];
+  const uint64_t n = source.num_samples;
   if (n < 2) return sample;
+  const uint64_t own = sample - source.first;
   // The others in an order of this sample's own: no attempt repeats another.
   const Permutation others(
-      n - 1, MixKey(MixKey(state_->seed, epoch, kSubstituteSalt), sample, 0));
-  return (sample + 1 + others(attempt % (n - 1))) % n;
+      n - 1, MixKey(MixKey(source.seed, epoch, kSubstituteSalt), own, 0));
+  return source.first + (own + 1 + others(attempt % (n - 1))) % n;
 }
 
 bool DrawsForSteps(const Graph& pipeline) {

@@ -21,18 +21,22 @@
 
 #include "absl/status/status.h"
 #include "core/plan/job.h"
-#include "core/plan/pass_layout.h"
+#include "core/plan/layout.h"
 #include "core/plan/shard_table.h"
 
 namespace leat {
+
+class ShareLayout;
 
 // A row that holds no sample: beyond the end under LastBatch::kPartial.
 inline constexpr uint64_t kNoSample = ~uint64_t{0};
 
 class Plan {
  public:
-  // REQUIRES: CheckAgainst(spec, dataset) is OK.
+  // The plan of a job of one dataset. REQUIRES: CheckAgainst is OK.
   Plan(const JobSpec& spec, const ShardTable& shards);
+  // The plan of any job. REQUIRES: CheckAgainst(spec, datasets) is OK.
+  Plan(const JobSpec& spec, std::span<const DatasetInfo> datasets);
   ~Plan();
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
@@ -65,8 +69,13 @@ class Plan {
   // kMask.
   uint32_t PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a
-  // bad sample; never the sample itself if N > 1.
+  // bad sample, from the same source; never the sample itself if N > 1.
   uint64_t Substitute(uint64_t epoch, uint64_t sample, uint32_t attempt) const;
+  // Returns the number of the source that the sample is of. O(log sources).
+  // REQUIRES: sample < num_samples().
+  uint32_t SourceOf(uint64_t sample) const;
+  // Returns the layout of a mixture; nullptr: the job is none.
+  const ShareLayout* shares() const;
 
  private:
   struct State;

@@ -57,13 +57,13 @@ class SampleOrder::ShardOrders {
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-SampleOrder::SampleOrder(const JobSpec& spec, const ShardTable& shards,
+SampleOrder::SampleOrder(const Options& options, const ShardTable& shards,
                          uint32_t runs)
-    : seed_(spec.seed),
-      order_(spec.order),
+    : seed_(options.seed),
+      order_(options.order),
       shard_orders_(
-          spec.order == Order::kShardShuffle
-              ? std::make_unique<ShardOrders>(shards, spec.shuffle_window, runs)
+          options.order == Order::kShardShuffle
+              ? std::make_unique<ShardOrders>(shards, options.window, runs)
               : nullptr) {}
 
 SampleOrder::~SampleOrder() = default;

@@ -29,8 +29,14 @@ class SampleOrder {
     uint32_t number = 0;      // of the part; 0: the whole dataset
   };
 
+  struct Options {
+    uint64_t seed = 0;
+    Order order = Order::kGlobalShuffle;
+    uint32_t window = 16;  // of Order::kShardShuffle, in shards
+  };
+
   // `runs`: how many runs are walked at a time. REQUIRES: `runs` ≥ 1.
-  SampleOrder(const JobSpec& spec, const ShardTable& shards, uint32_t runs);
+  SampleOrder(const Options& options, const ShardTable& shards, uint32_t runs);
   ~SampleOrder();
 
   // Replaces each position in pass `pass` over `run` by its sample. Fastest if

@@ -48,18 +48,6 @@ absl::Status CheckSources(std::span<const ShareLayout::Source> sources) {
 
 }  // namespace
 
-std::string_view Name(MixEnd ends) {
-  switch (ends) {
-    case MixEnd::kStream:
-      return "stream";
-    case MixEnd::kFirst:
-      return "first";
-    case MixEnd::kAll:
-      return "all";
-  }
-  return "unknown";
-}
-
 uint64_t SourceSeed(uint64_t seed, uint32_t source) {
   return MixKey(seed, source, kSourceSalt);
 }

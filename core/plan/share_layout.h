@@ -47,12 +47,10 @@
 #include "absl/status/statusor.h"
 #include "core/plan/group_shares.h"
 #include "core/plan/layout.h"
+#include "core/plan/mixture.h"
 #include "core/plan/share_schedule.h"
 
 namespace leat {
-
-enum class MixEnd : uint8_t { kStream = 1, kFirst = 2, kAll = 3 };
-std::string_view Name(MixEnd ends);  // "stream", "first", "all"
 
 // Returns the seed of orders and draws of a source of a mixture. A job of one
 // source keeps its own.

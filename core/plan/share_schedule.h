@@ -34,20 +34,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/plan/mixture.h"
 #include "core/plan/share_tree.h"
 
 namespace leat {
-
-inline constexpr size_t kMaxSources = 1000;  // of a mixture
-inline constexpr size_t kMaxSegments = 1024;
-
-// One segment, as users write it.
-struct SharesFrom {
-  uint64_t from_step = 0;
-  std::vector<double> weights;  // one for each source
-
-  friend bool operator==(const SharesFrom&, const SharesFrom&) = default;
-};
 
 class ShareSchedule {
  public:

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/wire/messages.h"
 
-#include <type_traits>
 #include <vector>
 
-#include "core/pipeline/arguments.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "core/utf8.h"
@@ -14,115 +12,10 @@
 namespace leat::rpc {
 namespace {
 
-constexpr int kMaxNodes = 1000;
 constexpr int kMaxTypes = 100;  // outputs of a reader
 constexpr int kMaxAxes = 8;
 constexpr int kMaxClasses = 1'000'000;
 constexpr uint32_t kDefaultShuffleWindow = 16;
-
-NodeRef FromProto(const v1::NodeRef& ref) { return {ref.node(), ref.output()}; }
-
-v1::NodeRef ToProto(const NodeRef& ref) {
-  v1::NodeRef proto;
-  proto.set_node(ref.node);
-  proto.set_output(ref.output);
-  return proto;
-}
-
-struct ValueToProto {
-  v1::Value* out;
-  void operator()(bool value) const { out->set_bool_value(value); }
-  void operator()(int64_t value) const { out->set_int_value(value); }
-  void operator()(double value) const { out->set_float_value(value); }
-  void operator()(const std::string& value) const {
-    out->set_string_value(value);
-  }
-  void operator()(const std::vector<int64_t>& values) const {
-    out->mutable_ints_value()->mutable_values()->Add(values.begin(),
-                                                     values.end());
-  }
-  void operator()(const std::vector<double>& values) const {
-    out->mutable_floats_value()->mutable_values()->Add(values.begin(),
-                                                       values.end());
-  }
-  void operator()(const std::vector<std::string>& values) const {
-    out->mutable_strings_value()->mutable_values()->Assign(values.begin(),
-                                                           values.end());
-  }
-  void operator()(const NodeRef& ref) const {
-    *out->mutable_ref() = ToProto(ref);
-  }
-  void operator()(const LongList& list) const {
-    v1::LongList* to = out->mutable_list_value();
-    to->set_kind(static_cast<v1::ListKind>(list.kind));
-    to->set_count(list.count);
-    to->set_bytes(list.bytes);
-    for (const Digest& block : list.blocks) to->add_blocks(BytesOf(block));
-    to->mutable_first()->Assign(list.first.begin(), list.first.end());
-  }
-};
-
-// The maximum lengths of lists: those of a message, or those of a caller.
-enum class ListsOf { kMessage, kCaller };
-
-absl::StatusOr<LongList> FromProto(const v1::LongList& proto) {
-  LongList list;
-  list.kind = static_cast<LongList::Kind>(proto.kind());
-  list.count = proto.count();
-  list.bytes = proto.bytes();
-  for (const std::string& block : proto.blocks()) {
-    ASSIGN_OR_RETURN(list.blocks.emplace_back(),
-                     DigestOf("a block's name", block));
-  }
-  list.first.assign(proto.first().begin(), proto.first().end());
-  RETURN_IF_ERROR(CompleteLongList(&list));
-  return list;
-}
-
-absl::Status CheckShort(size_t count, size_t most, std::string_view what,
-                        ListsOf lists) {
-  if (count <= most || lists == ListsOf::kCaller) return absl::OkStatus();
-  return InvalidArgument("{} {}: at most {}", count, what, most);
-}
-
-absl::StatusOr<Value> FromProto(const v1::Value& value, ListsOf lists) {
-  switch (value.kind_case()) {
-    case v1::Value::kBoolValue:
-      return Value(value.bool_value());
-    case v1::Value::kIntValue:
-      return Value(static_cast<int64_t>(value.int_value()));
-    case v1::Value::kFloatValue:
-      return Value(value.float_value());
-    case v1::Value::kStringValue:
-      return Value(value.string_value());
-    case v1::Value::kIntsValue: {
-      const auto& values = value.ints_value().values();
-      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
-                                 kMaxShortNumbers, "numbers", lists));
-      return Value(std::vector<int64_t>(values.begin(), values.end()));
-    }
-    case v1::Value::kFloatsValue: {
-      const auto& values = value.floats_value().values();
-      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
-                                 kMaxShortNumbers, "numbers", lists));
-      return Value(std::vector<double>(values.begin(), values.end()));
-    }
-    case v1::Value::kStringsValue: {
-      const auto& values = value.strings_value().values();
-      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
-                                 kMaxShortTexts, "texts", lists));
-      return Value(std::vector<std::string>(values.begin(), values.end()));
-    }
-    case v1::Value::kRef:
-      return Value(FromProto(value.ref()));
-    case v1::Value::kListValue:
-      return FromProto(value.list_value());
-    case v1::Value::KIND_NOT_SET:
-      break;
-  }
-  return InvalidArgument("no value is set");
-}
-
 // Returns `value`, or `fallback` if unspecified. Enumerators' numbers are the
 // same on both sides, from 1 to `last`.
 template <class Enum>
@@ -136,26 +29,6 @@ absl::StatusOr<Enum> EnumFrom(const char* field, int value, Enum fallback,
 }
 
 }  // namespace
-
-v1::Node ToProto(const Node& node) {
-  v1::Node proto;
-  proto.set_op(node.op);
-  for (const NodeRef& input : node.inputs) *proto.add_inputs() = ToProto(input);
-  for (const auto& [name, value] : node.args)
-    std::visit(ValueToProto{&(*proto.mutable_args())[ToUtf8(name)]}, value);
-  return proto;
-}
-
-v1::Graph ToProto(const Graph& graph) {
-  v1::Graph proto;
-  for (const Node& node : graph.nodes) *proto.add_nodes() = ToProto(node);
-  for (const auto& [name, ref] : graph.outputs) {
-    v1::GraphOutput* output = proto.add_outputs();
-    output->set_name(name);
-    *output->mutable_ref() = ToProto(ref);
-  }
-  return proto;
-}
 
 v1::JobSpec ToProto(const JobSpec& spec) {
   v1::JobSpec proto;
@@ -172,6 +45,20 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_decoder_class(static_cast<v1::DecoderClass>(spec.decoder_class));
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
   if (spec.max_bad) proto.set_max_bad(*spec.max_bad);
+  if (!IsMixture(spec)) return proto;
+  proto.clear_pipeline();
+  for (const MixedSource& source : spec.sources) {
+    v1::MixedSource* out = proto.add_sources();
+    out->set_name(source.name);
+    *out->mutable_pipeline() = ToProto(source.pipeline);
+  }
+  for (const SharesFrom& shares : spec.shares) {
+    v1::SharesFrom* out = proto.add_shares();
+    out->set_from_step(shares.from_step);
+    out->mutable_weights()->Add(shares.weights.begin(), shares.weights.end());
+  }
+  proto.set_mix_end(static_cast<v1::MixEnd>(spec.mix_end));
+  proto.set_source_field(spec.source_field);
   return proto;
 }
 
@@ -213,7 +100,11 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
 v1::Job ToProto(const JobInfo& job) {
   v1::Job proto;
   *proto.mutable_spec() = ToProto(job.spec);
-  *proto.mutable_dataset() = ToProto(job.dataset);
+  if (IsMixture(job.spec))
+    for (const DatasetInfo& dataset : job.datasets)
+      *proto.add_datasets() = ToProto(dataset);
+  else
+    *proto.mutable_dataset() = ToProto(job.datasets[0]);
   for (const Field& field : job.schema.fields) {
     v1::Field* out = proto.add_schema();
     out->set_name(field.name);
@@ -226,7 +117,9 @@ v1::Job ToProto(const JobInfo& job) {
 
 v1::Job ShownToProto(const JobInfo& job) {
   JobInfo shown = job;
-  const bool redacted = RedactPlaces(&shown.spec.pipeline);
+  bool redacted = false;
+  for (size_t i = 0; i < NumSources(shown.spec); ++i)
+    redacted = RedactPlaces(&PipelineOf(shown.spec, i)) || redacted;
   v1::Job proto = ToProto(shown);
   proto.set_redacted(redacted);
   return proto;
@@ -234,37 +127,30 @@ v1::Job ShownToProto(const JobInfo& job) {
 
 namespace {
 
-absl::StatusOr<Node> NodeFrom(const v1::Node& proto, ListsOf lists) {
-  Node node;
-  node.op = proto.op();
-  for (const v1::NodeRef& input : proto.inputs())
-    node.inputs.push_back(FromProto(input));
-  for (const auto& [name, value] : proto.args()) {
-    absl::StatusOr<Value> converted = FromProto(value, lists);
-    if (!converted.ok())
-      return Annotate(converted.status(),
-                      fmt::format("{}: argument {}", proto.op(), name));
-    node.args.emplace(name, *std::move(converted));
+absl::Status SetMixture(const v1::JobSpec& proto, JobSpec* spec) {
+  if (proto.sources_size() > static_cast<int>(kMaxSources) ||
+      proto.shares_size() > static_cast<int>(kMaxSegments))
+    return InvalidArgument(
+        "{} sources and {} segments of shares: want at most {} and {}",
+        proto.sources_size(), proto.shares_size(), kMaxSources, kMaxSegments);
+  for (const v1::SharesFrom& shares : proto.shares()) {
+    if (shares.weights_size() > static_cast<int>(kMaxSources))
+      return InvalidArgument("{} weights: want at most {}",
+                             shares.weights_size(), kMaxSources);
+    spec->shares.push_back(
+        {.from_step = shares.from_step(),
+         .weights = {shares.weights().begin(), shares.weights().end()}});
   }
-  return node;
+  ASSIGN_OR_RETURN(spec->mix_end, EnumFrom("mix_end", proto.mix_end(),
+                                           MixEnd::kStream, MixEnd::kAll));
+  spec->source_field = proto.source_field();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Graph> GraphFrom(const v1::Graph& proto, ListsOf lists) {
-  if (proto.nodes_size() > kMaxNodes)
-    return InvalidArgument("pipeline of {} nodes: at most {}",
-                           proto.nodes_size(), kMaxNodes);
-  Graph graph;
-  for (const v1::Node& node : proto.nodes()) {
-    ASSIGN_OR_RETURN(Node converted, NodeFrom(node, lists));
-    graph.nodes.push_back(std::move(converted));
-  }
-  for (const v1::GraphOutput& output : proto.outputs())
-    graph.outputs.emplace_back(output.name(), FromProto(output.ref()));
-  return graph;
-}
-
-// Converts all fields except the pipeline.
-absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto) {
+// Converts the pipelines by `graph_from`, and all other fields.
+template <class GraphFrom>
+absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto,
+                                 GraphFrom graph_from) {
   JobSpec spec;
   spec.name = proto.name();
   spec.seed = proto.seed();
@@ -287,32 +173,23 @@ absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto) {
                    EnumFrom("on_bad_sample", proto.on_bad_sample(),
                             BadSamplePolicy::kFail, BadSamplePolicy::kZero));
   if (proto.has_max_bad()) spec.max_bad = proto.max_bad();
+  RETURN_IF_ERROR(SetMixture(proto, &spec));
+  if (proto.has_pipeline() || proto.sources().empty()) {
+    ASSIGN_OR_RETURN(spec.pipeline, graph_from(proto.pipeline()));
+  }
+  for (const v1::MixedSource& source : proto.sources()) {
+    MixedSource& own = spec.sources.emplace_back();
+    own.name = source.name();
+    ASSIGN_OR_RETURN(own.pipeline, graph_from(source.pipeline()));
+  }
   return spec;
 }
 
 }  // namespace
 
-absl::StatusOr<Node> FromProto(const v1::Node& proto) {
-  return NodeFrom(proto, ListsOf::kMessage);
-}
-
-absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
-  ASSIGN_OR_RETURN(Graph graph, GraphFrom(proto, ListsOf::kMessage));
-  RETURN_IF_ERROR(CheckLists(graph));
-  return graph;
-}
-
-absl::StatusOr<Graph> FromCaller(const v1::Graph& proto) {
-  ASSIGN_OR_RETURN(Graph graph, GraphFrom(proto, ListsOf::kCaller));
-  RETURN_IF_ERROR(ShortenLists(&graph));
-  return graph;
-}
-
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
-  ASSIGN_OR_RETURN(Graph pipeline, FromProto(proto.pipeline()));
-  ASSIGN_OR_RETURN(JobSpec spec, SpecFrom(proto));
-  spec.pipeline = std::move(pipeline);
-  return spec;
+  return SpecFrom(proto,
+                  [](const v1::Graph& graph) { return FromProto(graph); });
 }
 
 absl::StatusOr<ShardTable> FromProto(const v1::ShardTable& proto) {
@@ -370,10 +247,28 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   return dataset;
 }
 
+namespace {
+
+absl::Status SetDatasets(const v1::Job& proto, JobInfo* job) {
+  const size_t count = IsMixture(job->spec) ? proto.datasets_size() : 1;
+  if (count != NumSources(job->spec))
+    return InvalidArgument("job {}: {} datasets for {} sources", job->spec.name,
+                           count, NumSources(job->spec));
+  for (size_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(job->datasets.emplace_back(),
+                     rpc::FromProto(IsMixture(job->spec)
+                                        ? proto.datasets(static_cast<int>(i))
+                                        : proto.dataset()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
   JobInfo job;
   ASSIGN_OR_RETURN(job.spec, FromProto(proto.spec()));
-  ASSIGN_OR_RETURN(job.dataset, FromProto(proto.dataset()));
+  RETURN_IF_ERROR(SetDatasets(proto, &job));
   for (const v1::Field& field : proto.schema()) {
     Field out{.name = field.name(),
               .shape = Shape(field.shape().begin(), field.shape().end())};
@@ -390,7 +285,7 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
     job.schema.fields.push_back(std::move(out));
   }
   ASSIGN_OR_RETURN(job.plan_hash, DigestOf("plan_hash", proto.plan_hash()));
-  if (!proto.redacted() && PlanHash(job.spec, job.dataset) != job.plan_hash)
+  if (!proto.redacted() && PlanHash(job.spec, job.datasets) != job.plan_hash)
     return InvalidArgument(
         "job {}: its plan hash is not that of its spec: do both sides run the "
         "same release?",
@@ -406,10 +301,8 @@ absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json) {
     return InvalidArgument("job spec: {}",
                            JsonTrouble(json, std::string(parsed.message()),
                                        *proto.GetDescriptor()));
-  ASSIGN_OR_RETURN(Graph pipeline, FromCaller(proto.pipeline()));
-  ASSIGN_OR_RETURN(JobSpec spec, SpecFrom(proto));
-  spec.pipeline = std::move(pipeline);
-  return spec;
+  return SpecFrom(proto,
+                  [](const v1::Graph& graph) { return FromCaller(graph); });
 }
 
 std::string ToJson(const JobSpec& spec) {

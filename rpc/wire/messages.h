@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts messages from and to core types. Bytes from the network are
+// Converts messages of jobs and datasets from and to core types. Bytes from the network are
 // untrusted: every From* function checks its input.
 #pragma once
 
@@ -12,11 +12,10 @@
 #include "core/plan/job.h"
 #include "core/plan/shard_table.h"
 #include "leat/v1/types.pb.h"
+#include "rpc/wire/graph_messages.h"
 
 namespace leat::rpc {
 
-v1::Node ToProto(const Node& node);
-v1::Graph ToProto(const Graph& graph);
 v1::JobSpec ToProto(const JobSpec& spec);
 v1::ShardTable ToProto(const ShardTable& shards);
 v1::ValueType ToProto(const ValueType& type);
@@ -25,11 +24,7 @@ v1::Job ToProto(const JobInfo& job);
 // For callers that may not read secrets: see Job.redacted.
 v1::Job ShownToProto(const JobInfo& job);
 
-// kInvalidArgument names the field. A list that is too long for a message has
-// no values (core/pipeline/long_list.h). An unspecified enum becomes the
-// default.
-absl::StatusOr<Node> FromProto(const v1::Node& node);
-absl::StatusOr<Graph> FromProto(const v1::Graph& graph);
+// kInvalidArgument names the field. An unspecified enum becomes the default.
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
 absl::StatusOr<ShardTable> FromProto(const v1::ShardTable& shards);
 absl::StatusOr<std::vector<ValueType>> FromProto(
@@ -37,11 +32,6 @@ absl::StatusOr<std::vector<ValueType>> FromProto(
 absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
 // Checks also that the plan hash is the spec's.
 absl::StatusOr<JobInfo> FromProto(const v1::Job& job);
-
-// Converts a pipeline that was not sent in a message: lists may be longer than
-// in a message, and long ones become LongLists with values. kInvalidArgument:
-// as FromProto, and as ShortenLists (core/pipeline/arguments.h).
-absl::StatusOr<Graph> FromCaller(const v1::Graph& graph);
 
 // Parses the JSON form of leat.v1.JobSpec, with lists as in FromCaller.
 // kInvalidArgument: the parser's message with its position.

@@ -125,7 +125,8 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
   const auto wanted = [&]() -> absl::StatusOr<JobSpec> {
     RETURN_IF_ERROR(caller.status());
     ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(request->spec()));
-    RETURN_IF_ERROR(lists_.CheckThere(spec.pipeline, now));
+    for (size_t i = 0; i < NumSources(spec); ++i)
+      RETURN_IF_ERROR(lists_.CheckThere(PipelineOf(spec, i), now));
     return spec;
   };
   const absl::StatusOr<JobSpec> spec = wanted();

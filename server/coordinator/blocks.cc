@@ -51,8 +51,9 @@ class CollectWrite final : public Write {
       for (const IndexBlock& block : *dataset.blocks) live.insert(block.sha256);
     }
     for (const auto& [name, job] : parts_->state.jobs())
-      for (const Node& node : job.info->spec.pipeline.nodes)
-        AddLists(node, &live);
+      for (size_t i = 0; i < NumSources(job.info->spec); ++i)
+        for (const Node& node : PipelineOf(job.info->spec, i).nodes)
+          AddLists(node, &live);
     for (const auto& [id, request] : parts_->datasets.indexing().requests())
       AddLists(request.reader, &live);
     return live;

@@ -79,7 +79,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   Consumer opened;
   opened.opening = opening;
   opened.job = job->info->spec.name;
-  opened.key = KeyOf(parts.state, *job->info);
+  opened.keys = KeysOf(parts.state, *job->info);
   opened.wake = std::move(wake);
   opened.opened_at = opened.last_report_at = now.wall;
   const Consumer& consumer = consumers.Add(id, std::move(opened));
@@ -130,11 +130,14 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
   if (parts_->shut_down) return Stopping();
   Consumer* const consumer = parts_->sessions.consumers().Find(session);
   if (consumer == nullptr) return NotFound("no session {}", session);
-  if (!consumer->pending) return nullptr;
-  std::shared_ptr<const Assignment> table =
-      parts_->tables.assignments().Get(consumer->key);
-  consumer->pending = table == nullptr;
-  return table;
+  // Those that are not published yet stay pending.
+  for (const TableKey& key : consumer->pending)
+    if (std::shared_ptr<const Assignment> table =
+            parts_->tables.assignments().Get(key)) {
+      consumer->pending.erase(key);
+      return table;
+    }
+  return nullptr;
 }
 
 void Coordinator::SettleConsumer(SessionId session) {
@@ -176,7 +179,7 @@ void Coordinator::CloseConsumer(SessionId session, Now now) {
        {"consumer/" + consumer->opening.consumer, "job/" + consumer->job},
        EndOf(*consumer)},
       &effects);
-  parts.tables.Release(consumer->key, &effects);
+  parts.tables.Release(consumer->keys, &effects);
 }
 
 std::shared_ptr<const Assignment> Coordinator::AssignmentOf(

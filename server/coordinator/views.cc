@@ -80,8 +80,8 @@ JobView ViewOf(const Parts& parts, const JobRecord& job,
   if (job.info->spec.max_bad) {
     view.bad_samples_different =
         parts.bad_samples.Different(job.info->plan_hash);
-    view.bad_samples_allowed = AllowedBadSamples(
-        job.info->spec, job.info->dataset.shards.num_samples());
+    view.bad_samples_allowed =
+        AllowedBadSamples(job.info->spec, NumSamples(*job.info));
     view.failure = std::string(Message(parts.bad_samples.Verdict(*job.info)));
   }
   return view;
@@ -192,7 +192,7 @@ std::vector<JobView> Coordinator::Jobs(const Page& page) const {
   for (JobView& view : views)
     if (view.steps_per_epoch == 0)
       view.steps_per_epoch =
-          Plan(view.info->spec, view.info->dataset.shards).steps_per_epoch();
+          Plan(view.info->spec, view.info->datasets).steps_per_epoch();
   return views;
 }
 

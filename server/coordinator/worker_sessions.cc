@@ -137,8 +137,7 @@ void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
       standing.push_back(&job);
   }
   if (standing.empty()) return;
-  parts->bad_samples.Count(counted.plan_hash,
-                           standing.front()->dataset.shards.num_samples(),
+  parts->bad_samples.Count(counted.plan_hash, NumSamples(*standing.front()),
                            counted.samples);
   for (const JobInfo* job : standing) {
     const absl::Status verdict = parts->bad_samples.Verdict(*job);

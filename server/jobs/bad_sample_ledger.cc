@@ -48,7 +48,7 @@ uint64_t BadSampleLedger::Different(const Digest& plan) const {
 
 absl::Status BadSampleLedger::Verdict(const JobInfo& job) const {
   if (!job.spec.max_bad) return absl::OkStatus();
-  const uint64_t samples = job.dataset.shards.num_samples();
+  const uint64_t samples = NumSamples(job);
   const uint64_t allowed = AllowedBadSamples(job.spec, samples);
   const uint64_t bad = Different(job.plan_hash);
   if (bad <= allowed) return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/plan/checked_job.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -18,7 +19,7 @@ namespace {
 JobCreation::Answer Attach(const JobRecord& existing, const PreparedJob& wanted,
                            const JobCreator& by) {
   ASSIGN_OR_RETURN(const PreparedJob job,
-                   Complete(wanted, existing.info->dataset));
+                   Complete(wanted, existing.info->datasets));
   const std::string difference = Difference(existing.info->spec, job.spec);
   if (!difference.empty())
     return AlreadyExists(
@@ -93,37 +94,58 @@ JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
       relist_(relist),
       deadline_(deadline),
       started_(now.mono),
-      done_(std::move(done)) {}
+      done_(std::move(done)) {
+  for (const PreparedSource& source : job_->sources)
+    waits_for_[source.reader_id] = &source;
+}
 
 std::optional<JobCreation::Answer> JobCreation::Begin(
     const State& state, const Membership& membership) {
   if (const JobRecord* existing = state.FindJob(job_->spec.name)) {
     Answer answer = Attach(*existing, *job_, by_);
     if (!answer.ok()) return answer;
-    const DatasetRecord& dataset =
-        *state.FindDataset(existing->info->dataset.id);
-    if (relist_ == Relist::kNever || !dataset.look) return answer;
-    if (!state.IsCurrent(dataset))
-      return AttachedTo(state, std::string(kListedAgain));
+    if (relist_ == Relist::kNever) return answer;
+    waits_for_.clear();
+    for (size_t i = 0; i < job_->sources.size(); ++i) {
+      const DatasetRecord& dataset =
+          *state.FindDataset(existing->info->datasets[i].id);
+      if (!dataset.look) continue;
+      if (!state.IsCurrent(dataset))
+        return AttachedTo(state, std::string(kListedAgain));
+      waits_for_[job_->sources[i].reader_id] = &job_->sources[i];
+    }
     // There is no worker to look, and the job need not wait for one.
-    if (membership.num_ready() == 0) return answer;
+    if (waits_for_.empty() || membership.num_ready() == 0) return answer;
     phase_ = Phase::kAttaching;
     return std::nullopt;
   }
   if (absl::Status status = ResolveClass(*job_, membership).status();
       !status.ok())
     return status;
-  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
-  const bool as_it_is =
-      known != nullptr &&
-      (relist_ == Relist::kNever ||
-       (relist_ == Relist::kAuto && !known->look.has_value()));
-  phase_ = as_it_is ? Phase::kWriting : Phase::kListing;
+  waits_for_.clear();
+  for (const PreparedSource& source : job_->sources)
+    if (!TakesAsItIs(state, source.reader_id))
+      waits_for_[source.reader_id] = &source;
+  phase_ = waits_for_.empty() ? Phase::kWriting : Phase::kListing;
   return std::nullopt;
 }
 
-Indexing::Want JobCreation::Wanted(const State& state) const {
-  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
+bool JobCreation::TakesAsItIs(const State& state,
+                              std::string_view reader_id) const {
+  const DatasetRecord* known = state.CurrentListing(reader_id);
+  return known != nullptr &&
+         (relist_ == Relist::kNever ||
+          (relist_ == Relist::kAuto && !known->look.has_value()));
+}
+
+bool JobCreation::Listed(std::string_view reader_id) {
+  waits_for_.erase(std::string(reader_id));
+  return waits_for_.empty();
+}
+
+Indexing::Want JobCreation::Wanted(const State& state,
+                                   std::string_view reader_id) const {
+  const DatasetRecord* known = state.CurrentListing(reader_id);
   // An existing job keeps its listing: there is nothing to list for it.
   const bool attaching = phase_ == Phase::kAttaching;
   const bool look = known != nullptr && known->look &&
@@ -170,17 +192,23 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
         "{} has created {} jobs, the bound of one caller of role trainer: have "
         "an operator delete some (leat delete job)",
         by_.identity, limits.of_one);
-  const DatasetRecord* dataset = state.CurrentListing(job_->reader_id);
-  if (dataset == nullptr)
-    return Aborted("the dataset of job {} was deleted meanwhile; try again",
-                   job_->spec.name);
-  ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, *dataset->info));
+  std::vector<DatasetInfo> datasets;
+  std::vector<std::string> ids;
+  for (const PreparedSource& source : job_->sources) {
+    const DatasetRecord* dataset = state.CurrentListing(source.reader_id);
+    if (dataset == nullptr)
+      return Aborted("a dataset of job {} was deleted meanwhile; try again",
+                     job_->spec.name);
+    datasets.push_back(*dataset->info);
+    ids.push_back(dataset->info->id);
+  }
+  ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, datasets));
   JobSpec spec = job.spec;
   ASSIGN_OR_RETURN(spec.decoder_class, ResolveClass(job, membership));
-  RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
-  const Digest plan_hash = PlanHash(spec, *dataset->info);
+  RETURN_IF_ERROR(CheckAgainst(spec, datasets));
+  const Digest plan_hash = PlanHash(spec, datasets);
   return Event{{},
-               JobCreated{std::move(spec), dataset->info->id, job.schema,
+               JobCreated{std::move(spec), std::move(ids), job.schema,
                           plan_hash, job.not_on_gpu, by_.identity},
                {}};
 }
@@ -192,18 +220,19 @@ JobCreation::Answer JobCreation::Late(const State& state,
   if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
   const auto seconds =
       std::chrono::duration<double>(now.mono - started_).count();
-  const auto it = indexing.requests().find(job_->reader_id);
+  const PreparedSource& source = *waits_for_.begin()->second;
+  const auto it = indexing.requests().find(source.reader_id);
   if (it == indexing.requests().end() || it->second.worker.empty())
     return Unavailable(
         "no worker was ready within {:.1f} s to list {}: start a leat-worker "
         "({} known, {} ready)",
-        seconds, Redacted(job_->reader_text), membership.workers().size(),
+        seconds, Redacted(source.reader_text), membership.workers().size(),
         membership.num_ready());
   const std::string wait =
-      StorageWaitOf(membership, it->second.worker, job_->reader_text);
+      StorageWaitOf(membership, it->second.worker, source.reader_text);
   return DeadlineExceeded(
       "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
-      it->second.worker, Redacted(job_->reader_text), seconds,
+      it->second.worker, Redacted(source.reader_text), seconds,
       wait.empty() ? "" : "; its storage: ", wait);
 }
 

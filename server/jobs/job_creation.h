@@ -20,6 +20,9 @@
 //           ├─ refused ─────────────────────────► answered: why
 //           └─ an event ── appended, applied ───► answered: created
 //
+// A mixture waits for the datasets of all its sources, which several workers
+// list at once.
+//
 // Two calls for one new dataset: both are kListing, and the same listing ends
 // both waits. Both are kWriting then; the first to be decided creates the job,
 // and the second finds the name taken and attaches.
@@ -30,8 +33,11 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "server/jobs/indexing.h"
@@ -92,8 +98,17 @@ class JobCreation {
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   const JobLimits& limits) const;
-  // Returns what it wants of its dataset. REQUIRES: kListing or kAttaching.
-  Indexing::Want Wanted(const State& state) const;
+  // The readers whose datasets it waits for, by their IDs.
+  const std::map<std::string, const PreparedSource*>& waits_for() const {
+    return waits_for_;
+  }
+  // Returns what it wants of a dataset. REQUIRES: kListing or kAttaching.
+  Indexing::Want Wanted(const State& state, std::string_view reader_id) const;
+  // Returns whether the known listing of a dataset is good enough, since it is
+  // not to be looked at.
+  bool TakesAsItIs(const State& state, std::string_view reader_id) const;
+  // The dataset was listed or looked at. Returns whether all have been.
+  bool Listed(std::string_view reader_id);
   // Returns whether the result of `request` answers it. `id`: its number.
   bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
   // Returns the answer to a creation whose deadline has passed.
@@ -103,6 +118,7 @@ class JobCreation {
   Answer AttachedTo(const State& state, std::string changed) const;
 
   const PreparedJob& job() const { return *job_; }
+  std::shared_ptr<const PreparedJob> shared_job() const { return job_; }
   Phase phase() const { return phase_; }
   MonotonicTime deadline() const { return deadline_; }
   Done TakeDone() { return std::move(done_); }
@@ -117,6 +133,7 @@ class JobCreation {
   MonotonicTime deadline_, started_;
   Done done_;
   Phase phase_ = Phase::kListing;
+  std::map<std::string, const PreparedSource*> waits_for_;  // into job_
 };
 
 }  // namespace leat::server

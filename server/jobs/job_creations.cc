@@ -37,16 +37,19 @@ std::vector<uint64_t> JobCreations::WaitingFor(
   std::vector<uint64_t> waiting;
   for (const auto& [id, creation] : creations_)
     if (creation.phase() != JobCreation::Phase::kWriting &&
-        creation.job().reader_id == reader_id)
+        creation.waits_for().contains(std::string(reader_id)))
       waiting.push_back(id);
   return waiting;
 }
 
 bool JobCreations::Wants(std::string_view reader_id) const {
-  return std::any_of(creations_.begin(), creations_.end(),
-                     [&](const auto& entry) {
-                       return entry.second.job().reader_id == reader_id;
-                     });
+  return std::any_of(
+      creations_.begin(), creations_.end(), [&](const auto& entry) {
+        return std::ranges::any_of(entry.second.job().sources,
+                                   [&](const PreparedSource& source) {
+                                     return source.reader_id == reader_id;
+                                   });
+      });
 }
 
 std::optional<uint64_t> JobCreations::Late(MonotonicTime now) const {

@@ -32,18 +32,20 @@ void Forget(Index* index, const Key& key, SessionId id) {
 
 Consumer& ConsumerTable::Add(SessionId id, Consumer consumer) {
   Consumer& added = consumers_.emplace(id, std::move(consumer)).first->second;
-  by_table_[added.key].insert(id);
+  for (const TableKey& key : added.keys) by_table_[key].insert(id);
+  added.pending = {added.keys.begin(), added.keys.end()};
   by_job_[added.job].insert(id);
   by_plan_[added.opening.plan_hash].insert(id);
   by_name_[NameKey(added.opening.consumer, id)] = id;
   return added;
 }
 
-void ConsumerTable::Move(SessionId id, const TableKey& key) {
+void ConsumerTable::Move(SessionId id, std::span<const TableKey> keys) {
   Consumer& consumer = consumers_.at(id);
-  Forget(&by_table_, consumer.key, id);
-  consumer.key = key;
-  by_table_[key].insert(id);
+  for (const TableKey& key : consumer.keys) Forget(&by_table_, key, id);
+  consumer.keys.assign(keys.begin(), keys.end());
+  consumer.pending = {keys.begin(), keys.end()};
+  for (const TableKey& key : keys) by_table_[key].insert(id);
 }
 
 Consumer* ConsumerTable::Find(SessionId id) {
@@ -61,7 +63,7 @@ std::optional<Consumer> ConsumerTable::Remove(SessionId id) {
   if (it == consumers_.end()) return std::nullopt;
   std::optional<Consumer> removed(std::move(it->second));
   consumers_.erase(it);
-  Forget(&by_table_, removed->key, id);
+  for (const TableKey& key : removed->keys) Forget(&by_table_, key, id);
   Forget(&by_job_, removed->job, id);
   Forget(&by_plan_, removed->opening.plan_hash, id);
   by_name_.erase(NameKey(removed->opening.consumer, id));

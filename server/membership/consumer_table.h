@@ -5,7 +5,7 @@
 // Every query over consumers uses an index, so that its cost does not grow with
 // the number of other consumers:
 //
-//   Add(7, {job "cats", table (d1, exact), plan P, consumer "host/1"})
+//   Add(7, {job "cats", tables {(d1, exact)}, plan P, consumer "host/1"})
 //   OfTable((d1, exact)) = {7}    these get a new assignment
 //   OfJob("cats") = {7}           their reports make the job's line in a list
 //   UsesPlan(P) = true            the job is in use, and does not expire
@@ -20,8 +20,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/membership/assignments.h"
 #include "server/state/types.h"
@@ -37,24 +39,25 @@ struct WokenSession {
 struct Consumer : WokenSession {
   ConsumerOpening opening;
   std::string job;
-  TableKey key;
+  std::vector<TableKey> keys;  // of its job's tables
   ConsumerReport report;
-  bool reported = false;      // false: `report` is empty
-  bool pending = true;        // an assignment is to be sent
-  bool told_failure = false;  // that its job was given up
-  uint64_t settles = 0;       // number of the v1.ReportNow; 0: none requested
-  bool settled = false;       // all workers have answered; to be sent
+  bool reported = false;       // false: `report` is empty
+  std::set<TableKey> pending;  // tables to be sent
+  bool told_failure = false;   // that its job was given up
+  uint64_t settles = 0;        // number of the v1.ReportNow; 0: none requested
+  bool settled = false;        // all workers have answered; to be sent
   WallTime opened_at, last_report_at;
   std::optional<MonotonicTime> stalled_since;
 };
 
 class ConsumerTable {
  public:
-  // REQUIRES: `id` is new; opening and job do not change afterwards, and key
-  // changes only by Move.
+  // All tables are pending then. REQUIRES: `id` is new; opening and job do not
+  // change afterwards, and keys change only by Move.
   Consumer& Add(SessionId id, Consumer consumer);
-  // REQUIRES: `id` is known.
-  void Move(SessionId id, const TableKey& key);
+  // Gives a consumer other tables, which are pending then. REQUIRES: `id` is
+  // known.
+  void Move(SessionId id, std::span<const TableKey> keys);
   // Return nullptr if there is none.
   Consumer* Find(SessionId id);
   const Consumer* Find(SessionId id) const;

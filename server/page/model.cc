@@ -198,7 +198,7 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
     shown.insert(name);
     if (job.steps_per_epoch == 0)
       job.steps_per_epoch =
-          Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
+          Plan(job.info->spec, job.info->datasets).steps_per_epoch();
     if (job.consumers > 0) {
       const absl::StatusOr<BottleneckView> limit =
           coordinator.BottleneckOf(name, &workers, from, now);

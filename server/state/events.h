@@ -41,12 +41,12 @@ struct DatasetDeleted {
   std::string id;
 };
 struct JobCreated {
-  JobSpec spec;  // normalised
-  std::string dataset_id;
+  JobSpec spec;                          // normalised
+  std::vector<std::string> dataset_ids;  // one per source
   BatchSchema schema;
   Digest plan_hash{};
   std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not
-                           // stored, because they follow from spec and dataset
+                           // stored, because they follow from spec and datasets
   std::string created_by{};  // as in JobRecord
 };
 struct JobDeleted {
@@ -99,7 +99,8 @@ struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
   std::string what;    // "job cats", "an event of kind 12"
   std::string why;
-  std::string job, dataset_id;  // for a job; otherwise empty
+  std::string job;                       // for a job; otherwise empty
+  std::vector<std::string> dataset_ids;  // of a job
 };
 
 struct Event {

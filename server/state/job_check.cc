@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/pipeline/device_forms.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -13,38 +14,66 @@ std::string ReaderId(std::string_view reader_text) {
   return ToHex(HashOf(reader_text));
 }
 
+namespace {
+
+// Returns why GPU workers compute the rows on their CPU cores; empty: they
+// compute them on GPUs.
+std::string NotOnGpu(const JobSpec& spec, const CheckedJob& checked) {
+  for (size_t i = 0; i < checked.sources.size(); ++i)
+    if (const absl::Status forms = CheckDeviceForms(checked.sources[i]);
+        !forms.ok())
+      return IsMixture(spec) ? fmt::format("source \"{}\": {}",
+                                           spec.sources[i].name, Message(forms))
+                             : std::string(Message(forms));
+  if (!spec.source_field.empty())
+    return "GPUs do not write the number of a row's source (source_field)";
+  const Digest first = ComputationOf(checked.sources[0]);
+  for (size_t i = 1; i < checked.sources.size(); ++i)
+    if (ComputationOf(checked.sources[i]) != first)
+      return fmt::format(
+          "sources \"{}\" and \"{}\" have different operators after their "
+          "readers",
+          spec.sources[0].name, spec.sources[i].name);
+  return "";
+}
+
+}  // namespace
+
 absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
-                                    std::span<const ValueType> stored) {
-  ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec, stored));
+                                    std::span<const DatasetInfo> datasets) {
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(spec, datasets));
   PreparedJob job;
   job.typed = checked.typed;
   if (checked.typed) {
-    if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
-      job.not_on_gpu = Message(forms);
-    job.may_be_nvjpeg = CheckDecoderForms(checked).ok();
+    job.not_on_gpu = NotOnGpu(spec, checked);
+    job.may_be_nvjpeg =
+        std::ranges::all_of(checked.sources, [](const CheckedGraph& source) {
+          return CheckDecoderForms(source).ok();
+        });
   }
   job.spec = spec;
-  job.spec.pipeline = std::move(checked.graph);
   job.schema = std::move(checked.schema);
-  const bool has_valid =
-      std::any_of(job.schema.fields.begin(), job.schema.fields.end(),
-                  [](const Field& field) { return field.name == kValidField; });
-  if (HasValidField(spec) && job.typed && !has_valid)
-    job.schema.fields.push_back(
-        {std::string(kValidField), DType::kBool, {}, SizeOf(DType::kBool)});
-  job.reader = job.spec.pipeline.nodes[checked.reader];
-  job.reader_text = CanonicalText(job.reader);
-  job.reader_id = ReaderId(job.reader_text);
+  for (size_t i = 0; i < checked.sources.size(); ++i) {
+    CheckedGraph& source = checked.sources[i];
+    PreparedSource& prepared = job.sources.emplace_back();
+    prepared.reader = source.graph.nodes[source.reader];
+    prepared.reader_text = CanonicalText(prepared.reader);
+    prepared.reader_id = ReaderId(prepared.reader_text);
+    PipelineOf(job.spec, i) = std::move(source.graph);
+  }
   return job;
 }
 
 absl::StatusOr<PreparedJob> Complete(const PreparedJob& job,
-                                     const DatasetInfo& dataset) {
+                                     std::span<const DatasetInfo> datasets) {
   if (job.typed) return job;
-  if (dataset.types.empty())
-    return Internal("dataset {}: its index does not say what {} gives",
-                    dataset.name, job.reader.op);
-  return Prepare(job.spec, dataset.types);
+  absl::StatusOr<PreparedJob> complete = Prepare(job.spec, datasets);
+  if (complete.ok() && !complete->typed)
+    return Internal(
+        "job {}: the index of a dataset does not say what its "
+        "reader gives",
+        job.spec.name);
+  return complete;
 }
 
 }  // namespace leat::server

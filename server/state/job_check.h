@@ -6,24 +6,30 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/plan/job.h"
 
 namespace leat::server {
 
-struct PreparedJob {
-  JobSpec spec;        // pipeline normalised
-  BatchSchema schema;  // with kValidField where HasValidField
+// The reader of one of a job's sources.
+struct PreparedSource {
   Node reader;
   std::string reader_text;  // canonical
   std::string reader_id;    // ReaderId of reader_text
+};
+
+struct PreparedJob {
+  JobSpec spec;        // pipelines normalised
+  BatchSchema schema;  // as CheckedJob's
+  std::vector<PreparedSource> sources;
   // Why GPU workers compute the rows on their CPU cores; empty: they compute
   // them on GPUs. Known if `typed`.
   std::string not_on_gpu;
   // True if the job may have decoder class nvjpeg. Known if `typed`.
   bool may_be_nvjpeg = false;
-  // False if the types depend on the dataset: the pipeline is not normalised
+  // False if the types depend on a dataset: the pipelines are not normalised
   // then, and `schema` is empty.
   bool typed = false;
 };
@@ -31,12 +37,12 @@ struct PreparedJob {
 // Returns the ID of a reader: a hash of its canonical text.
 std::string ReaderId(std::string_view reader_text);
 
-// `stored`: the dataset's types, if they are known. kInvalidArgument: see
-// CheckSpec.
+// `datasets`: those of its sources, if they are known. kInvalidArgument: see
+// CheckJob.
 absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
-                                    std::span<const ValueType> stored = {});
-// Prepares `job` again, with the types of its dataset.
+                                    std::span<const DatasetInfo> datasets = {});
+// Prepares `job` again, with the types of its datasets.
 absl::StatusOr<PreparedJob> Complete(const PreparedJob& job,
-                                     const DatasetInfo& dataset);
+                                     std::span<const DatasetInfo> datasets);
 
 }  // namespace leat::server

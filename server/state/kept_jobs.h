@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,13 @@ struct JobRecord {
 
 class KeptJobs {
  public:
-  // `dataset`: the job's; nullptr if there is none. Errors: see State::Check.
+  // `datasets`: the job's, in the order of its sources; an element is nullptr if
+  // there is no such dataset. Errors: see State::Check.
   absl::Status Check(const JobCreated& created,
-                     const DatasetRecord* dataset) const;
+                     std::span<const DatasetRecord* const> datasets) const;
   // Returns whether the job is the first of its plan. REQUIRES: Check.
   bool Apply(WallTime at, const JobCreated& created,
-             const DatasetRecord& dataset);
+             std::span<const DatasetRecord* const> datasets);
   // Returns the deleted job; nullptr: none had the name.
   std::shared_ptr<const JobInfo> Apply(WallTime at, const JobDeleted& deleted);
   void Apply(WallTime at, const JobsUsed& used);

@@ -92,7 +92,11 @@ struct Encoder {
   void operator()(const JobCreated& created) const {
     stored::v1::JobCreated* to = out->mutable_job_created();
     to->set_name(created.spec.name);
-    to->set_dataset_id(created.dataset_id);
+    if (IsMixture(created.spec))
+      to->mutable_dataset_ids()->Add(created.dataset_ids.begin(),
+                                     created.dataset_ids.end());
+    else
+      to->set_dataset_id(created.dataset_ids[0]);
     to->set_spec(rpc::ToProto(created.spec).SerializeAsString());
     to->set_plan_hash(BytesOf(created.plan_hash));
     to->set_created_by(created.created_by);
@@ -216,6 +220,11 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   return indexed;
 }
 
+std::vector<std::string> DatasetsOf(const stored::v1::JobCreated& from) {
+  if (from.dataset_ids().empty()) return {from.dataset_id()};
+  return {from.dataset_ids().begin(), from.dataset_ids().end()};
+}
+
 absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   leat::v1::JobSpec proto;
   if (!proto.ParseFromString(from.spec()))
@@ -226,7 +235,10 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   // The spec stays as it was stored: a later version may normalise differently,
   // and the plan hash is of the stored form.
   created.spec = std::move(spec);
-  created.dataset_id = from.dataset_id();
+  created.dataset_ids = DatasetsOf(from);
+  if (created.dataset_ids.size() != NumSources(created.spec))
+    return DataLoss("job {}: {} datasets for {} sources", from.name(),
+                    created.dataset_ids.size(), NumSources(created.spec));
   created.schema = std::move(job.schema);
   created.not_on_gpu = std::move(job.not_on_gpu);
   ASSIGN_OR_RETURN(created.plan_hash,
@@ -290,7 +302,7 @@ EventKind KindOf(const stored::v1::JobCreated& created,
   if (decoded.ok()) return *std::move(decoded);
   return SetAside{std::string(bytes), fmt::format("job {}", created.name()),
                   std::string(Message(decoded.status())), created.name(),
-                  created.dataset_id()};
+                  DatasetsOf(created)};
 }
 
 EventKind KindOf(const stored::v1::AccessCreated& created,
@@ -299,16 +311,20 @@ EventKind KindOf(const stored::v1::AccessCreated& created,
   if (decoded.ok()) return *std::move(decoded);
   return SetAside{std::string(bytes),
                   fmt::format("access token {}", created.id()),
-                  std::string(Message(decoded.status())), "", ""};
+                  std::string(Message(decoded.status())),
+                  "",
+                  {}};
 }
 
 absl::StatusOr<EventKind> KindOfUnknown(const stored::v1::Event& proto,
                                         std::string_view bytes) {
   const int kind = UnknownKind(proto);
   if (kind == 0) return DataLoss("an event without a kind");
-  return SetAside{std::string(bytes), fmt::format("an event of kind {}", kind),
+  return SetAside{std::string(bytes),
+                  fmt::format("an event of kind {}", kind),
                   "this version does not know the kind: a newer one wrote it",
-                  "", ""};
+                  "",
+                  {}};
 }
 
 absl::StatusOr<EventKind> KindOf(const stored::v1::Event& proto,

@@ -31,13 +31,15 @@ struct State::Checker {
   }
   absl::Status operator()(const JobCreated& created) const {
     const std::string& name = created.spec.name;
-    const DatasetRecord* const dataset = state.FindDataset(created.dataset_id);
-    if (dataset != nullptr && state.IsSetAside(name))
+    const std::vector<const DatasetRecord*> datasets =
+        state.DatasetsOf(created);
+    if (std::ranges::find(datasets, nullptr) == datasets.end() &&
+        state.IsSetAside(name))
       return FailedPrecondition(
           "job {} exists, but this version cannot use it: delete it first, or "
           "run the version that made it",
           name);
-    return state.jobs_.Check(created, dataset);
+    return state.jobs_.Check(created, datasets);
   }
   absl::Status operator()(const JobDeleted& deleted) const {
     if (state.FindJob(deleted.name) == nullptr &&
@@ -72,8 +74,7 @@ struct State::Applier {
     state->datasets_.Apply(at, deleted);
   }
   void operator()(const JobCreated& created) const {
-    const DatasetRecord& dataset = *state->FindDataset(created.dataset_id);
-    if (state->jobs_.Apply(at, created, dataset))
+    if (state->jobs_.Apply(at, created, state->DatasetsOf(created)))
       state->plans_.Came(created.plan_hash, created.spec.decoder_class);
   }
   void operator()(const JobDeleted& deleted) const {
@@ -139,11 +140,14 @@ absl::Status State::Apply(const Event& event) {
 void State::Replay(const Event& event) {
   const absl::Status applied = Apply(event);
   if (applied.ok()) return;
-  SetAside aside{event.record.empty() ? EncodeEvent(event) : event.record, "",
-                 std::string(Message(applied)), "", ""};
+  SetAside aside{event.record.empty() ? EncodeEvent(event) : event.record,
+                 "",
+                 std::string(Message(applied)),
+                 "",
+                 {}};
   if (const auto* created = std::get_if<JobCreated>(&event.kind)) {
     aside.job = created->spec.name;
-    aside.dataset_id = created->dataset_id;
+    aside.dataset_ids = created->dataset_ids;
     aside.what = fmt::format("job {}", aside.job);
   } else {
     aside.what = "an event that changes what is not there";
@@ -183,11 +187,28 @@ bool State::IsSetAside(std::string_view job) const {
   });
 }
 
+namespace {
+
+bool Names(const SetAside& aside, std::string_view dataset_id) {
+  return std::ranges::find(aside.dataset_ids, dataset_id) !=
+         aside.dataset_ids.end();
+}
+
+}  // namespace
+
+std::vector<const DatasetRecord*> State::DatasetsOf(
+    const JobCreated& created) const {
+  std::vector<const DatasetRecord*> datasets;
+  for (const std::string& id : created.dataset_ids)
+    datasets.push_back(FindDataset(id));
+  return datasets;
+}
+
 bool State::HasJobs(std::string_view dataset_id) const {
   return !jobs_.Of(dataset_id).empty() ||
          std::ranges::any_of(set_aside_, [&](const Event& event) {
            const auto& aside = std::get<SetAside>(event.kind);
-           return !aside.job.empty() && aside.dataset_id == dataset_id;
+           return !aside.job.empty() && Names(aside, dataset_id);
          });
 }
 
@@ -196,7 +217,7 @@ std::vector<std::string> State::JobsOf(std::string_view dataset_id) const {
   std::vector<std::string> names(jobs.begin(), jobs.end());
   for (const Event& event : set_aside_)
     if (const auto& aside = std::get<SetAside>(event.kind);
-        !aside.job.empty() && aside.dataset_id == dataset_id)
+        !aside.job.empty() && Names(aside, dataset_id))
       names.push_back(aside.job);
   return names;
 }

@@ -103,6 +103,9 @@ class State {
                                    const Digest& fingerprint) const {
     return datasets_.FindListing(reader_id, fingerprint);
   }
+  // Returns the datasets of a job's sources, in their order; an element is
+  // nullptr if there is no such dataset.
+  std::vector<const DatasetRecord*> DatasetsOf(const JobCreated& created) const;
   const JobRecord* FindJob(std::string_view name) const {
     return jobs_.Find(name);
   }

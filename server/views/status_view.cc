@@ -22,23 +22,45 @@ void SetLimit(const BottleneckView& limit, JobView* job) {
   if (limit.waiting) job->stall_fraction = *limit.waiting;
 }
 
+namespace {
+
+// Returns "web", or "web and 2 more".
+std::string NameOf(std::span<const DatasetInfo> datasets) {
+  if (datasets.size() == 1) return datasets[0].name;
+  return fmt::format("{} and {} more", datasets[0].name, datasets.size() - 1);
+}
+
+DatasetInfo SmallOf(const DatasetInfo& dataset) {
+  DatasetInfo small;
+  small.id = dataset.id;
+  small.name = dataset.name;
+  small.reader = dataset.reader;
+  small.fingerprint = dataset.fingerprint;
+  small.bytes = dataset.bytes;
+  return small;
+}
+
+}  // namespace
+
 v1::JobSummary SummaryOf(const JobView& view) {
   JobView small = view;
   auto info = std::make_shared<JobInfo>();
   info->spec = view.info->spec;
-  info->spec.pipeline = Graph();
+  for (size_t i = 0; i < NumSources(info->spec); ++i)
+    PipelineOf(info->spec, i) = Graph();
   info->schema = view.info->schema;
   info->plan_hash = view.info->plan_hash;
-  const DatasetInfo& dataset = view.info->dataset;
-  info->dataset.id = dataset.id;
-  info->dataset.name = dataset.name;
-  info->dataset.reader = dataset.reader;
-  info->dataset.fingerprint = dataset.fingerprint;
-  info->dataset.bytes = dataset.bytes;
+  for (const DatasetInfo& dataset : view.info->datasets)
+    info->datasets.push_back(SmallOf(dataset));
   small.info = std::move(info);
   v1::JobSummary proto = ToProto(small);
-  proto.mutable_job()->mutable_dataset()->mutable_shards()->set_num_samples(
-      dataset.shards.num_samples());
+  v1::Job* const job = proto.mutable_job();
+  for (int i = 0; i < job->datasets_size(); ++i)
+    job->mutable_datasets(i)->mutable_shards()->set_num_samples(
+        view.info->datasets[static_cast<size_t>(i)].shards.num_samples());
+  v1::Dataset* const dataset = job->mutable_dataset();
+  dataset->set_name(NameOf(view.info->datasets));
+  dataset->mutable_shards()->set_num_samples(NumSamples(*view.info));
   return proto;
 }
 

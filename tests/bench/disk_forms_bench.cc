@@ -73,7 +73,7 @@ class Measuring {
                                     .disk = disk};
     const auto job = OrExit(JobRuntime::Create(
         job_.info,
-        OrExit(OpenSource(job_.info.spec.pipeline.nodes[0], job_.blob, {})),
+        {OrExit(OpenSource(job_.info.spec.pipeline.nodes[0], job_.blob, {}))},
         &context));
     const auto use = job->BeginUse();
     const auto state = context.kernels.make_thread_state();
@@ -81,7 +81,7 @@ class Measuring {
     for (const size_t bytes : job->field_bytes()) outputs.emplace_back(bytes);
     const std::vector<std::span<std::byte>> spans(outputs.begin(),
                                                   outputs.end());
-    const uint64_t samples = job->source().num_samples();
+    const uint64_t samples = job->plan().num_samples();
     for (uint64_t epoch = 0; epoch < epochs; ++epoch) {
       const double began = ThreadSeconds();
       for (uint64_t sample = 0; sample < samples; ++sample)

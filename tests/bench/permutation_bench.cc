@@ -110,7 +110,8 @@ void MeasureMixture(size_t num_sources, bool even, uint32_t batch) {
     sources.push_back({names.back(), kSamples, std::nullopt});
     JobSpec spec;
     spec.seed = SourceSeed(7, i);
-    orders.push_back(std::make_unique<SampleOrder>(spec, shards, 1));
+    orders.push_back(std::make_unique<SampleOrder>(
+        SampleOrder::Options{.seed = spec.seed}, shards, 1));
   }
   const std::vector<SharesFrom> shares = {{0, Weights(num_sources, even)}};
   const ShareLayout layout =

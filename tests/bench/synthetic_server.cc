@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 #include "core/status.h"
 #include "leat/v1/coordinator.grpc.pb.h"
@@ -208,15 +209,18 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
                              v1::Job* job) {
     JobInfo info;
     ASSIGN_OR_RETURN(info.spec, rpc::FromProto(request.spec()));
-    ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(info.spec));
+    ASSIGN_OR_RETURN(const CheckedJob all, CheckJob(info.spec));
+    const CheckedGraph& checked = all.sources[0];
+    info.datasets.resize(1);
     info.spec.pipeline = checked.graph;
     info.schema = checked.schema;
-    info.dataset.id = info.dataset.name = "synthetic";
-    info.dataset.reader = CanonicalText(checked.graph.nodes[checked.reader]);
+    info.datasets[0].id = info.datasets[0].name = "synthetic";
+    info.datasets[0].reader =
+        CanonicalText(checked.graph.nodes[checked.reader]);
     ASSIGN_OR_RETURN(
-        info.dataset.shards,
+        info.datasets[0].shards,
         ShardTable::Uniform(kSamples, ShardTable::DefaultShardSize(kSamples)));
-    info.plan_hash = PlanHash(info.spec, info.dataset);
+    info.plan_hash = PlanHash(info.spec, info.datasets);
     *job = rpc::ToProto(info);
     return absl::OkStatus();
   }

@@ -21,13 +21,18 @@ using fuzz::WithAllOperators;
 using fuzz::WithDraws;
 
 void CheckOne(const JobSpec& spec) {
-  (void)CheckSpec(spec);
-  const auto checked = CheckSpec(spec, Stored());
+  (void)CheckJob(spec);
+  std::vector<DatasetInfo> datasets(NumSources(spec));
+  for (DatasetInfo& dataset : datasets)
+    dataset.types.assign(Stored().begin(), Stored().end());
+  const auto checked = CheckJob(spec, datasets);
   if (!checked.ok()) return fuzz::Require(!Message(checked.status()).empty());
-  const std::string text = CanonicalText(checked->graph);
-  const auto again = Check(checked->graph, Stored());
-  fuzz::Require(again.ok() && CanonicalText(again->graph) == text);
-  if (checked->typed) (void)worker::RowProgram::Compile(*checked);
+  for (const CheckedGraph& source : checked->sources) {
+    const std::string text = CanonicalText(source.graph);
+    const auto again = Check(source.graph, Stored());
+    fuzz::Require(again.ok() && CanonicalText(again->graph) == text);
+    if (source.typed) (void)worker::RowProgram::Compile(source);
+  }
 }
 
 void Travel(const JobSpec& spec) {
@@ -67,14 +72,15 @@ std::vector<std::string> Seeds() {
     seeds.push_back(std::string(1, '\0') + ToProto(spec).SerializeAsString());
   seeds.push_back("\x01" + ToJson(WithDraws()));
   seeds.push_back("\x01" + ToJson(OfStoredTypes()));
-  JobInfo job{.spec = CheckSpec(WithDraws()).ok() ? WithDraws() : Begun()};
-  job.dataset = {.id = "d", .name = "n", .reader = "r"};
-  job.dataset.shards = ShardTable::Uniform(100, 7).value();
-  job.dataset.classes = {"a", "b"};
-  job.dataset.types.assign(Stored().begin(), Stored().end());
-  job.plan_hash = PlanHash(job.spec, job.dataset);
+  JobInfo job{.spec = CheckJob(WithDraws()).ok() ? WithDraws() : Begun()};
+  job.datasets.resize(1);
+  job.datasets[0] = {.id = "d", .name = "n", .reader = "r"};
+  job.datasets[0].shards = ShardTable::Uniform(100, 7).value();
+  job.datasets[0].classes = {"a", "b"};
+  job.datasets[0].types.assign(Stored().begin(), Stored().end());
+  job.plan_hash = PlanHash(job.spec, job.datasets);
   seeds.push_back("\x02" + ToProto(job).SerializeAsString());
-  seeds.push_back("\x03" + ToProto(job.dataset).SerializeAsString());
+  seeds.push_back("\x03" + ToProto(job.datasets[0]).SerializeAsString());
   return seeds;
 }
 

@@ -154,7 +154,7 @@ std::vector<std::string> Seeds() {
   JobSpec all = fuzz::WithAllOperators();
   for (const auto& output : std::vector(all.pipeline.outputs)) {
     all.pipeline.outputs = {output};
-    const auto one = CheckSpec(all, fuzz::Stored());
+    const auto one = Check(all.pipeline, fuzz::Stored());
     fuzz::Require(one.ok());
     seeds.push_back(sound + rpc::ToProto(one->graph).SerializeAsString());
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/pipeline/operators.h"
+#include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 
 namespace leat::fuzz {
@@ -66,7 +67,7 @@ inline JobSpec WithAllOperators() {
     const auto index = static_cast<uint32_t>(more.pipeline.nodes.size());
     more.pipeline.nodes.push_back(std::move(node));
     more.pipeline.outputs.emplace_back(info.name, NodeRef{index, 0});
-    if (CheckSpec(more).ok()) spec = std::move(more);
+    if (CheckJob(more).ok()) spec = std::move(more);
   }
   return spec;
 }

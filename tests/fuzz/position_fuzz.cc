@@ -31,7 +31,8 @@ void Repair(std::span<char> bytes) {
 
 void Run(std::string_view bytes) {
   const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
-  const PositionHashes own = {PlanHash(), HashOf("older")};
+  const PositionHashes hashes = {PlanHash(), HashOf("older")};
+  const auto own = [&](const EpochStep&) { return hashes; };
   const auto decoded = DecodePosition(bytes, kJob, own, kSteps);
   if (!decoded.ok()) {
     return fuzz::Require(absl::IsInvalidArgument(decoded.status()) &&

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/graphs.h"
@@ -82,21 +83,23 @@ absl::StatusOr<RateJob> MakeRateJob(const Setup& setup, const Kind& kind) {
   info.spec.decoder_class = kind.decoder_class;
   info.spec.on_bad_sample = BadSamplePolicy::kReplace;
   info.spec.pipeline = worker::CropGraph(224, setup.folder);
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(info.spec));
+  const CheckedGraph& graph = checked.sources[0];
+  info.datasets.resize(1);
   info.spec.pipeline = graph.graph;
   const Node& reader = graph.graph.nodes[graph.reader];
   ASSIGN_OR_RETURN(const worker::BuiltIndex index,
                    worker::BuildIndex(reader, {}));
   ASSIGN_OR_RETURN(job.source, worker::OpenSource(reader, index.blob, {}));
   info.schema = graph.schema;
-  info.dataset = {.id = "rate",
-                  .name = index.name,
-                  .reader = CanonicalText(reader),
-                  .fingerprint = index.fingerprint,
-                  .shards = index.shards,
-                  .bytes = index.bytes,
-                  .classes = index.classes};
-  info.plan_hash = PlanHash(info.spec, info.dataset);
+  info.datasets[0] = {.id = "rate",
+                      .name = index.name,
+                      .reader = CanonicalText(reader),
+                      .fingerprint = index.fingerprint,
+                      .shards = index.shards,
+                      .bytes = index.bytes,
+                      .classes = index.classes};
+  info.plan_hash = PlanHash(info.spec, info.datasets);
   return job;
 }
 
@@ -118,7 +121,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
                                        .ownership = &ownership};
   ASSIGN_OR_RETURN(
       const auto runtime,
-      worker::JobRuntime::Create(std::move(job.info), job.source, &context));
+      worker::JobRuntime::Create(std::move(job.info), {job.source}, &context));
   worker::BufferPool pool(uint64_t{1} << 30, setup.wake, gpus.buffer_memory());
   worker::Scheduler scheduler(
       {.threads = setup.threads,

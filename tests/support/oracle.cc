@@ -3,7 +3,7 @@
 // leat_oracle SPEC.json EPOCHS [--samples]: prints what every batch of a job
 // must be.
 //
-// Lists the dataset, walks the plan and computes every row, one after the
+// Lists the datasets, walks the plan and computes every row, one after the
 // other, on one thread: no coordinator, no worker, no scheduler, no cache, no
 // wire. Prints one line per batch: "epoch step sha256" (the hash of every
 // field's name, a zero byte, and its rows); with --samples the samples of the
@@ -20,8 +20,10 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
+#include "core/plan/share_layout.h"
 #include "core/status.h"
 #include "rpc/wire/messages.h"
 #include "worker/image/program/row_program.h"
@@ -31,33 +33,71 @@
 namespace leat::worker {
 namespace {
 
+// A source of the job. Its samples have the job's numbers, from `first` on.
+struct OracleSource {
+  uint64_t first = 0, seed = 0;
+  std::unique_ptr<Source> records;
+  std::unique_ptr<RowProgram> program;
+
+  std::string Describe(uint64_t sample) const {
+    return records->Describe(sample - first);
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const {
+    return records->Read(sample - first);
+  }
+  RowInput InputOf(uint64_t pass, uint64_t sample,
+                   const StoredSample& stored) const {
+    return {.seed = seed,
+            .epoch = pass,
+            .sample = sample - first,
+            .fields = stored.fields};
+  }
+};
+
 struct Oracle {
   JobSpec spec;
-  BatchSchema schema;  // the pipeline's, without "valid"
-  std::unique_ptr<Source> source;
+  BatchSchema schema;  // the pipelines', without fields that the job adds
+  std::vector<OracleSource> sources;
   std::unique_ptr<Plan> plan;
-  std::unique_ptr<RowProgram> program;
   Scratch scratch{ImageLimits{}};
+
+  const OracleSource& Of(uint64_t sample) const {
+    return sources[plan->SourceOf(sample)];
+  }
 };
 
 absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   auto oracle = std::make_unique<Oracle>();
-  ASSIGN_OR_RETURN(oracle->spec, rpc::JobSpecFromJson(json));
-  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(oracle->spec));
-  const Node reader = graph.graph.nodes[graph.reader];
-  ASSIGN_OR_RETURN(const BuiltIndex index, BuildIndex(reader, SourceLimits{}));
-  ASSIGN_OR_RETURN(graph, CheckSpec(oracle->spec, index.types));
-  oracle->spec.pipeline = graph.graph;
-  oracle->schema = graph.schema;
-  DatasetInfo dataset;
-  dataset.reader = CanonicalText(reader);
-  dataset.fingerprint = index.fingerprint;
-  dataset.shards = index.shards;
-  RETURN_IF_ERROR(CheckAgainst(oracle->spec, dataset));
-  ASSIGN_OR_RETURN(oracle->source,
-                   OpenSource(reader, index.blob, SourceLimits{}));
-  oracle->plan = std::make_unique<Plan>(oracle->spec, dataset.shards);
-  ASSIGN_OR_RETURN(oracle->program, RowProgram::Compile(graph));
+  JobSpec& spec = oracle->spec;
+  ASSIGN_OR_RETURN(spec, rpc::JobSpecFromJson(json));
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(spec));
+  std::vector<DatasetInfo> datasets;
+  std::vector<std::string> blobs;
+  for (const CheckedGraph& graph : checked.sources) {
+    const Node& reader = graph.graph.nodes[graph.reader];
+    ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, SourceLimits{}));
+    DatasetInfo& dataset = datasets.emplace_back();
+    dataset.reader = CanonicalText(reader);
+    dataset.fingerprint = index.fingerprint;
+    dataset.shards = index.shards;
+    dataset.types = std::move(index.types);
+    blobs.push_back(std::move(index.blob));
+  }
+  ASSIGN_OR_RETURN(checked, CheckJob(spec, datasets));
+  RETURN_IF_ERROR(CheckAgainst(spec, datasets));
+  oracle->schema = checked.sources[0].schema;
+  const std::vector<uint64_t> first = FirstSamples(datasets);
+  for (uint32_t i = 0; i < datasets.size(); ++i) {
+    const CheckedGraph& graph = checked.sources[i];
+    PipelineOf(spec, i) = graph.graph;
+    OracleSource& source = oracle->sources.emplace_back();
+    source.first = first[i];
+    source.seed = IsMixture(spec) ? SourceSeed(spec.seed, i) : spec.seed;
+    ASSIGN_OR_RETURN(source.records, OpenSource(graph.graph.nodes[graph.reader],
+                                                blobs[i], SourceLimits{}));
+    ASSIGN_OR_RETURN(source.program, RowProgram::Compile(graph));
+  }
+  oracle->plan = std::make_unique<Plan>(spec, datasets);
   return oracle;
 }
 
@@ -101,13 +141,12 @@ class OraclePartner final : public PartnerRow {
 
  private:
   absl::StatusOr<RowInput> Read(uint64_t sample) {
-    ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
-    return RowInput{.seed = oracle_.spec.seed,
-                    .epoch = row_.partner.pass,
-                    .sample = sample,
-                    .fields = stored_.fields,
-                    .step = row_.step,
-                    .step_epoch = row_.epoch};
+    const OracleSource& source = oracle_.Of(sample);
+    ASSIGN_OR_RETURN(stored_, source.Read(sample));
+    RowInput input = source.InputOf(row_.partner.pass, sample, stored_);
+    input.step = row_.step;
+    input.step_epoch = row_.epoch;
+    return input;
   }
 
   const Oracle& oracle_;
@@ -117,17 +156,15 @@ class OraclePartner final : public PartnerRow {
 
 absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
                      const Outputs& outputs) {
-  ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
+  const OracleSource& source = oracle.Of(sample);
+  ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
   OraclePartner partner(oracle, row);
-  return Annotate(oracle.program->Run({.seed = oracle.spec.seed,
-                                       .epoch = row.own.pass,
-                                       .sample = sample,
-                                       .fields = stored.fields,
-                                       .step = row.step,
-                                       .step_epoch = row.epoch,
-                                       .partner = &partner},
-                                      oracle.scratch, outputs),
-                  oracle.source->Describe(sample));
+  RowInput input = source.InputOf(row.own.pass, sample, stored);
+  input.step = row.step;
+  input.step_epoch = row.epoch;
+  input.partner = &partner;
+  return Annotate(source.program->Run(input, oracle.scratch, outputs),
+                  source.Describe(sample));
 }
 
 // Applies the policy. Returns false for a bad sample, computed as zeros.
@@ -181,6 +218,12 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   };
   for (size_t f = 0; f < fields.size(); ++f)
     add(oracle.schema.fields[f].name, fields[f]);
+  if (!oracle.spec.source_field.empty()) {
+    std::vector<int32_t> numbers;
+    for (const uint64_t sample : samples)
+      numbers.push_back(static_cast<int32_t>(oracle.plan->SourceOf(sample)));
+    add(oracle.spec.source_field, std::as_bytes(std::span(numbers)));
+  }
   if (HasValidField(oracle.spec)) add(kValidField, valid);
   std::string line = fmt::format("{} {} {}", epoch, step, ToHex(hash.Finish()));
   if (print_samples)

@@ -56,8 +56,7 @@ absl::Status BadSampleRule::Replace(RowCandidate* row,
 void BadSampleRule::Report(uint64_t sample, const absl::Status& reason) const {
   if (policy() != BadSamplePolicy::kFail)
     reports_.Count(job_.plan_hash, sample);
-  reports_.Add(job_.spec.name, sample, source_.Describe(sample),
-               Message(reason));
+  reports_.Add(job_.spec.name, sample, describe_(sample), Message(reason));
 }
 
 }  // namespace leat::worker

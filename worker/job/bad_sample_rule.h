@@ -21,14 +21,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
 #include "worker/job/bad_samples.h"
-#include "worker/source/source.h"
 
 namespace leat::worker {
 
@@ -55,10 +57,16 @@ class BadSampleRule {
   // Computes or prepares the row from its candidate, and sets `partner_bad`.
   using Try = absl::FunctionRef<absl::Status()>;
 
+  // Returns where a sample is stored, for messages.
+  using Describe = std::function<std::string(uint64_t sample)>;
+
   // The objects pointed to outlive this.
-  BadSampleRule(const JobInfo* job, const Plan* plan, const Source* source,
+  BadSampleRule(const JobInfo* job, const Plan* plan, Describe describe,
                 BadSamples* reports)
-      : job_(*job), plan_(*plan), source_(*source), reports_(*reports) {}
+      : job_(*job),
+        plan_(*plan),
+        describe_(std::move(describe)),
+        reports_(*reports) {}
 
   BadSamplePolicy policy() const { return job_.spec.on_bad_sample; }
 
@@ -78,7 +86,7 @@ class BadSampleRule {
 
   const JobInfo& job_;
   const Plan& plan_;
-  const Source& source_;
+  const Describe describe_;
   BadSamples& reports_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/plan/checked_job.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "worker/cache/sample_forms.h"
@@ -15,32 +16,27 @@
 namespace leat::worker {
 namespace {
 
-absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
-  BatchSchema schema = graph.schema;
-  if (HasValidField(job.spec))
-    schema.fields.push_back({.name = std::string(kValidField),
-                             .dtype = DType::kBool,
-                             .shape = {},
-                             .row_bytes = 1});
-  if (schema == job.schema) return absl::OkStatus();
-  return FailedPrecondition(
-      "job {}: its schema is not that of its pipeline: the coordinator is of "
-      "another version",
-      job.spec.name);
+bool DependsOnSteps(const JobSpec& spec) {
+  for (size_t i = 0; i < NumSources(spec); ++i)
+    if (DrawsForSteps(PipelineOf(spec, i))) return true;
+  return false;
 }
 
 // Digests everything that a row depends on except its RowKey. Jobs that cut the
-// same samples into other batches, in another order, have the same rows, unless
-// these depend on their steps.
+// same samples into other batches, in another order, or in other shares, have
+// the same rows, unless these depend on their steps.
 Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
   Sha256 hash;
   hash.UpdateField("leat.shared-rows.1");
-  hash.UpdateField(CanonicalText(job.spec.pipeline));
-  hash.Update(std::as_bytes(std::span(job.dataset.fingerprint)));
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    hash.UpdateField(CanonicalText(PipelineOf(job.spec, i)));
+    hash.Update(std::as_bytes(std::span(job.datasets[i].fingerprint)));
+  }
   hash.UpdateU64(job.spec.seed);
   hash.UpdateU64(static_cast<uint64_t>(job.spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(finish));
   hash.UpdateU64(HasValidField(job.spec));
+  hash.UpdateU64(job.spec.source_field.empty());
   if (depends_on_step) hash.Update(std::as_bytes(std::span(job.plan_hash)));
   return hash.Finish();
 }
@@ -48,54 +44,88 @@ Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
-    JobInfo job, std::shared_ptr<const Source> source,
+    JobInfo job, std::vector<std::shared_ptr<const Source>> sources,
     const RuntimeContext* context, Finish finish) {
-  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(job.spec, job.dataset.types));
-  RETURN_IF_ERROR(CheckAgainst(job.spec, job.dataset));
-  RETURN_IF_ERROR(CheckSchema(job, graph));
-  if (PlanHash(job.spec, job.dataset) != job.plan_hash)
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(job.spec, job.datasets));
+  RETURN_IF_ERROR(CheckAgainst(job.spec, job.datasets));
+  if (checked.schema != job.schema)
+    return FailedPrecondition(
+        "job {}: its schema is not that of its pipeline: the coordinator is of "
+        "another version",
+        job.spec.name);
+  if (PlanHash(job.spec, job.datasets) != job.plan_hash)
     return FailedPrecondition("job {}: its plan hash is not that of its spec",
                               job.spec.name);
   auto kept = std::make_unique<const JobInfo>(std::move(job));
-  ASSIGN_OR_RETURN(std::unique_ptr<const SourceRuntime> opened,
-                   SourceRuntime::Create(*kept, std::move(graph),
-                                         std::move(source), context, finish));
-  return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(kept), std::move(opened), context, finish));
+  const std::vector<uint64_t> first = FirstSamples(kept->datasets);
+  JobKernels kernels(context, kept->spec.decoder_class, finish);
+  Sources opened;
+  for (uint32_t i = 0; i < sources.size(); ++i) {
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<const SourceRuntime> source,
+        SourceRuntime::Create(*kept, i, first[i], std::move(checked.sources[i]),
+                              std::move(sources[i]), context, &kernels));
+    opened.push_back(std::move(source));
+  }
+  return std::shared_ptr<const JobRuntime>(new JobRuntime(
+      std::move(kept), std::move(opened), kernels, context, finish));
 }
 
-JobRuntime::JobRuntime(std::unique_ptr<const JobInfo> job,
-                       std::unique_ptr<const SourceRuntime> source,
-                       const RuntimeContext* context, Finish finish)
+// A group's kernel writes no number of a source: a job with such a field
+// computes its rows one by one.
+JobRuntime::JobRuntime(std::unique_ptr<const JobInfo> job, Sources sources,
+                       const JobKernels& kernels, const RuntimeContext* context,
+                       Finish finish)
     : job_(std::move(job)),
-      source_(std::move(source)),
+      sources_(std::move(sources)),
+      kernel_(job_->spec.source_field.empty() ? kernels.only() : nullptr),
       context_(context),
-      plan_(job_->spec, job_->dataset.shards),
-      rule_(job_.get(), &plan_, &source_->records().source(),
-            context->bad_samples),
+      plan_(job_->spec, job_->datasets),
+      rule_(
+          job_.get(), &plan_,
+          [this](uint64_t sample) {
+            return SourceOf(sample).records().source().Describe(sample);
+          },
+          context->bad_samples),
+      own_fields_(job_->schema.fields.size() - kernels.field_bytes().size()),
       has_valid_field_(HasValidField(job_->spec)),
-      depends_on_step_(source_->has_partners() ||
-                       DrawsForSteps(job_->spec.pipeline)),
+      has_partners_(Any(&SourceRuntime::has_partners)),
+      reads_ahead_(Any(&SourceRuntime::reads_ahead)),
+      depends_on_step_(has_partners_ || DependsOnSteps(job_->spec)),
       sharing_key_(SharingKeyOf(*job_, finish, depends_on_step_)),
-      field_bytes_(source_->field_bytes()) {
-  if (has_valid_field_) field_bytes_.push_back(1);
+      field_bytes_(kernels.field_bytes()) {
+  for (size_t i = field_bytes_.size(); i < job_->schema.fields.size(); ++i)
+    field_bytes_.push_back(job_->schema.fields[i].row_bytes);
+}
+
+bool JobRuntime::Any(bool (SourceRuntime::*is)() const) const {
+  return std::ranges::any_of(
+      sources_, [is](const auto& source) { return ((*source).*is)(); });
 }
 
 std::shared_ptr<const void> JobRuntime::BeginUse() const {
-  return context_->cache->BeginUse(source_->records().in_memory());
+  auto uses = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+  for (const auto& source : sources_)
+    uses->push_back(context_->cache->BeginUse(source->records().in_memory()));
+  return uses;
 }
 
-std::unique_ptr<FormHorizon::Reading> JobRuntime::BeginReading(
+std::shared_ptr<const JobRuntime::Reading> JobRuntime::BeginReading(
     const IteratorEnd& end) const {
   const auto rows = static_cast<double>(end.rows);
   const auto batch = static_cast<double>(job_->spec.batch);
-  return std::make_unique<FormHorizon::Reading>(
-      SampleCache::HorizonOf(source_->records().in_memory()),
-      FormHorizon::Iterator{
-          .job = job_->plan_hash,
-          .share = end.rows == 0 ? 1.0 : std::min(1.0, rows / batch),
-          .end_epoch = end.end_epoch,
-          .steps_per_epoch = plan_.steps_per_epoch()});
+  auto reading = std::make_shared<Reading>();
+  // In a mixture an epoch says nothing about how often a record is read.
+  const uint64_t end_epoch = IsMixture(job_->spec) ? 0 : end.end_epoch;
+  for (const auto& source : sources_)
+    reading->of_sources_.push_back(std::make_unique<FormHorizon::Reading>(
+        SampleCache::HorizonOf(source->records().in_memory()),
+        FormHorizon::Iterator{
+            .job = job_->plan_hash,
+            .share = end.rows == 0 ? 1.0 : std::min(1.0, rows / batch),
+            .end_epoch = end_epoch,
+            .steps_per_epoch = plan_.steps_per_epoch()}));
+  return reading;
 }
 
 RowKey JobRuntime::KeyOf(const RowOf& row) const {
@@ -122,31 +152,38 @@ RowOf JobRuntime::PartnerOf(RowOf row) const {
 }
 
 RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
-  RowRecords records = {
-      {.sample = row.sample,
-       .stored = source_->records().Read({.sample = row.sample})}};
-  if (!source_->has_partners()) return records;
+  RowRecords records;
+  const auto read = [&](uint64_t sample) {
+    records.push_back(
+        {.sample = sample,
+         .stored = SourceOf(sample).records().Read({.sample = sample})});
+  };
+  read(row.sample);
+  if (!has_partners_) return records;
   const uint64_t partner = PartnerOf(row).sample;
-  if (partner != row.sample)
-    records.push_back({.sample = partner,
-                       .stored = source_->records().Read({.sample = partner})});
+  if (partner != row.sample) read(partner);
   return records;
 }
 
 std::vector<RowRecords> JobRuntime::ReadTogether(
     std::span<const RowOf> rows) const {
-  return source_->records().ReadTogether(rows);
+  return SourceOf(rows[0].sample).records().ReadTogether(rows);
 }
 
 size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
   // Partners may be anywhere.
-  return source_->has_partners() ? 1
-                                 : source_->records().CountTogether(samples);
+  if (has_partners_) return 1;
+  const SourceRuntime& first = SourceOf(samples[0]);
+  size_t of_first = 1;  // they follow each other
+  while (of_first < samples.size() && &SourceOf(samples[of_first]) == &first)
+    ++of_first;
+  return first.records().CountTogether(samples.first(of_first));
 }
 
 std::unique_ptr<GroupStage> JobRuntime::BeginGroup(
     const GroupOutputs& outputs) const {
-  std::unique_ptr<KernelGroup> group = source_->kernel().BeginGroup(outputs);
+  std::unique_ptr<KernelGroup> group =
+      kernel_ == nullptr ? nullptr : kernel_->BeginGroup(outputs);
   if (group == nullptr) return nullptr;
   return StageRows(shared_from_this(), outputs.rows, std::move(group));
 }
@@ -154,18 +191,19 @@ std::unique_ptr<GroupStage> JobRuntime::BeginGroup(
 absl::Status JobRuntime::Try(
     const RowOf& row, RowPartner* partner, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
+  const SourceRuntime& source = SourceOf(row.sample);
   ASSIGN_OR_RETURN(const StoredSample stored,
-                   source_->records().Read({.sample = row.sample,
-                                            .supplied = row.supplied,
-                                            .read_ahead = row.records}));
-  SampleForms forms = source_->records().FormsOf(row.sample, row.epoch, stored);
-  RowInput input = source_->InputOf(row, PassOf(row), row.sample);
+                   source.records().Read({.sample = row.sample,
+                                          .supplied = row.supplied,
+                                          .read_ahead = row.records}));
+  SampleForms forms = source.records().FormsOf(row.sample, row.epoch, stored);
+  RowInput input = source.InputOf(row, PassOf(row), row.sample);
   input.fields = stored.fields;
   input.partner = partner;
   input.forms = &forms;
-  absl::Status status = source_->kernel().Run(input, state, outputs);
+  absl::Status status = source.kernel().Run(input, state, outputs);
   return partner->failed() ? Judged(std::move(status))
-                           : source_->records().OfRecord(row.sample, status);
+                           : source.records().OfRecord(row.sample, status);
 }
 
 absl::Status JobRuntime::AfterBadSample(
@@ -190,7 +228,7 @@ absl::Status JobRuntime::AfterBadSample(
 absl::Status JobRuntime::Compute(
     const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
-  const auto images = outputs.first(outputs.size() - has_valid_field_);
+  const auto images = outputs.first(outputs.size() - own_fields_);
   RowPartner partner(*this, row);
   const absl::Status status = Try(row, &partner, state, images);
   bool valid = status.ok();
@@ -199,8 +237,18 @@ absl::Status JobRuntime::Compute(
     RETURN_IF_ERROR(AfterBadSample(row, status, &partner, state, images));
     valid = rule_.policy() != BadSamplePolicy::kZero;
   }
-  if (has_valid_field_) outputs.back()[0] = std::byte{valid && !IsPadding(row)};
+  SetOwnFields(row, valid, outputs);
   return absl::OkStatus();
+}
+
+void JobRuntime::SetOwnFields(
+    const RowOf& row, bool valid,
+    std::span<const std::span<std::byte>> outputs) const {
+  if (has_valid_field_) outputs.back()[0] = std::byte{valid && !IsPadding(row)};
+  if (job_->spec.source_field.empty()) return;
+  const auto number = static_cast<int32_t>(plan_.SourceOf(row.sample));
+  std::memcpy(outputs[outputs.size() - own_fields_].data(), &number,
+              sizeof(number));
 }
 
 absl::Status JobRuntime::CheckRequest(const RowRequest& request) const {
@@ -208,12 +256,12 @@ absl::Status JobRuntime::CheckRequest(const RowRequest& request) const {
     return InvalidArgument("request {}: {} rows and {} samples",
                            request.request_id, request.rows.size(),
                            request.samples.size());
-  const size_t supplied = source_->supplied() ? request.rows.size() : 0;
+  const size_t supplied = sources_[0]->supplied() ? request.rows.size() : 0;
   if (request.supplied.size() != supplied)
     return InvalidArgument(
         "request {}: {} samples supplied with it, want {}: the job reads {}",
         request.request_id, request.supplied.size(), supplied,
-        Redacted(job_->dataset.reader));
+        Redacted(job_->datasets[0].reader));
   if (request.absent.size() > kMaxAbsent)
     return InvalidArgument("request {}: {} absent samples, want up to {}",
                            request.request_id, request.absent.size(),

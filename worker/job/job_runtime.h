@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobRuntime: a job that is ready to compute: its plan, its dataset
+// JobRuntime: a job that is ready to compute: its plan, its sources
 // (source_runtime.h), and its handling of samples that cannot be computed.
 //
 // Operations that can be tried again are (worker/job/storage_reader.h), and the
@@ -34,24 +34,42 @@ class RowPartner;
 class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
  public:
-  // Checks the job again, without trust in earlier checks. `finish`: whether
+  // Checks the job again, without trust in earlier checks. `sources`: the
+  // records of each of the job's datasets, in their order. `finish`: whether
   // rows have the whole fields, or their heads. kFailedPrecondition: the job
-  // does not fit the source. kUnimplemented: this worker's hardware cannot run
+  // does not fit the sources. kUnimplemented: this worker's hardware cannot run
   // it.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
-      JobInfo job, std::shared_ptr<const Source> source,
+      JobInfo job, std::vector<std::shared_ptr<const Source>> sources,
       const RuntimeContext* context, Finish finish = Finish::kWorker);
 
   const JobInfo& job() const { return *job_; }
   const Plan& plan() const { return plan_; }
-  const SourceRuntime& source() const { return *source_; }
+  // Returns the source of a sample. REQUIRES: it is one of the job's.
+  const SourceRuntime& SourceOf(uint64_t sample) const {
+    return sources_.size() == 1 ? *sources_[0]
+                                : *sources_[plan_.SourceOf(sample)];
+  }
+  std::span<const std::unique_ptr<const SourceRuntime>> sources() const {
+    return sources_;
+  }
   const BadSampleRule& rule() const { return rule_; }
   // Counts the job as being read while the result exists: caches keep its
-  // dataset (worker/source/disk_cache/dataset_uses.h).
+  // datasets (worker/source/disk_cache/dataset_uses.h).
   std::shared_ptr<const void> BeginUse() const;
   // An iterator with this end reads the job while the result exists.
-  std::unique_ptr<FormHorizon::Reading> BeginReading(
-      const IteratorEnd& end) const;
+  class Reading {
+   public:
+    // The iterator requests rows of this step.
+    void At(uint64_t epoch, uint64_t step) const {
+      for (const auto& each : of_sources_) each->At(epoch, step);
+    }
+
+   private:
+    friend class JobRuntime;
+    std::vector<std::unique_ptr<FormHorizon::Reading>> of_sources_;
+  };
+  std::shared_ptr<const Reading> BeginReading(const IteratorEnd& end) const;
   // Returns the row that is this one's partner.
   RowOf PartnerOf(RowOf row) const;
   // Returns the epoch of a row's random draws.
@@ -69,20 +87,22 @@ class JobRuntime final : public RowWork,
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
   const Digest* sharing_key() const override {
-    return source_->supplied() ? nullptr : &sharing_key_;
+    return sources_[0]->supplied() ? nullptr : &sharing_key_;
   }
   RowKey KeyOf(const RowOf& row) const override;
-  bool reads_ahead() const override { return source_->reads_ahead(); }
+  bool reads_ahead() const override { return reads_ahead_; }
   RowRecords ReadAhead(const RowOf& row) const override;
   std::vector<RowRecords> ReadTogether(
       std::span<const RowOf> rows) const override;
   size_t CountTogether(std::span<const uint64_t> samples) const override;
   bool staged(bool on_device) const override {
-    return source_->kernel().staged(on_device);
+    return kernel_ != nullptr && kernel_->staged(on_device);
   }
-  size_t most_rows() const override { return source_->kernel().most_rows(); }
+  size_t most_rows() const override {
+    return kernel_ == nullptr ? SIZE_MAX : kernel_->most_rows();
+  }
   bool CanBegin(int device) const override {
-    return source_->kernel().CanBegin(device);
+    return kernel_ == nullptr || kernel_->CanBegin(device);
   }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
@@ -95,10 +115,17 @@ class JobRuntime final : public RowWork,
   absl::Status CheckRequest(const RowRequest& request) const;
 
  private:
-  // `source`: of `job`, whose address is kept.
-  JobRuntime(std::unique_ptr<const JobInfo> job,
-             std::unique_ptr<const SourceRuntime> source,
-             const RuntimeContext* context, Finish finish);
+  using Sources = std::vector<std::unique_ptr<const SourceRuntime>>;
+
+  // `sources`: of `job`, whose address is kept.
+  JobRuntime(std::unique_ptr<const JobInfo> job, Sources sources,
+             const JobKernels& kernels, const RuntimeContext* context,
+             Finish finish);
+  bool Any(bool (SourceRuntime::*is)() const) const;
+  // Writes the fields that are not the pipeline's: the number of the row's
+  // source, and whether the row is valid.
+  void SetOwnFields(const RowOf& row, bool valid,
+                    std::span<const std::span<std::byte>> outputs) const;
   // Computes the row from its sample.
   absl::Status Try(const RowOf& row, RowPartner* partner, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
@@ -108,11 +135,16 @@ class JobRuntime final : public RowWork,
       ThreadState* state, std::span<const std::span<std::byte>> outputs) const;
 
   const std::unique_ptr<const JobInfo> job_;  // the parts below refer to it
-  const std::unique_ptr<const SourceRuntime> source_;
+  const Sources sources_;
+  // Computes rows in groups; nullptr: each row is computed by its source's.
+  const JobKernels::Kernel kernel_;
   const RuntimeContext* const context_;
   const Plan plan_;
   const BadSampleRule rule_;
+  const size_t own_fields_;  // that no kernel writes
   const bool has_valid_field_;
+  const bool has_partners_;
+  const bool reads_ahead_;
   const bool depends_on_step_;  // rows do, apart from their samples
   const Digest sharing_key_;
   std::vector<size_t> field_bytes_;

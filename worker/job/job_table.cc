@@ -8,6 +8,7 @@
 #include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/pipeline/graph.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/source/storage/storage.h"
@@ -101,22 +102,26 @@ void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
   done(refused);
 }
 
-JobTable::Runtime JobTable::FindReading(const Digest& dataset) {
+JobTable::SourcePtr JobTable::FindReading(const Digest& dataset) {
   MutexLock lock(&mu_);
   for (const auto& [key, runtime] : jobs_)
-    if (runtime->source().records().dataset_key() == dataset) return runtime;
+    for (const auto& source : runtime->sources())
+      if (source->records().dataset_key() == dataset)
+        return {runtime, source.get()};
   return nullptr;
 }
 
-std::vector<JobTable::Runtime> JobTable::ReadingOf(
+std::vector<JobTable::SourcePtr> JobTable::ReadingOf(
     const std::string& dataset_id) {
-  std::map<Digest, Runtime> runtimes;
+  std::map<Digest, SourcePtr> sources;
   MutexLock lock(&mu_);
   for (const auto& [key, runtime] : jobs_)
-    if (runtime->job().dataset.id == dataset_id)
-      runtimes.emplace(runtime->source().records().dataset_key(), runtime);
-  std::vector<Runtime> found;
-  for (auto& [key, runtime] : runtimes) found.push_back(std::move(runtime));
+    for (const auto& source : runtime->sources())
+      if (source->dataset().id == dataset_id)
+        sources.emplace(source->records().dataset_key(),
+                        SourcePtr(runtime, source.get()));
+  std::vector<SourcePtr> found;
+  for (auto& [key, source] : sources) found.push_back(std::move(source));
   return found;
 }
 
@@ -178,16 +183,24 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                   }))
     return Internal("the coordinator answered with job {} of another plan hash",
                     job.spec.name);
-  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source, OpenIndex(job));
-  return JobRuntime::Create(std::move(job), std::move(source), context_,
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job.spec, job.datasets));
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    const CheckedGraph& graph = checked.sources[i];
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<const Source> source,
+        OpenIndex(job.datasets[i], graph.graph.nodes[graph.reader]));
+    sources.push_back(std::move(source));
+  }
+  return JobRuntime::Create(std::move(job), std::move(sources), context_,
                             finish);
 }
 
 // An index with one block beside its head is held as long as its source: a
 // small dataset never waits for it again.
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
-    const JobInfo& job, const Node& reader, const SourceLimits& limits) {
-  const DatasetInfo& dataset = job.dataset;
+    const DatasetInfo& dataset, const Node& reader,
+    const SourceLimits& limits) {
   ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
   const absl::StatusOr<bool> checked =
       CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
@@ -235,11 +248,8 @@ absl::StatusOr<std::string> JobTable::FetchWhole(
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
-    const JobInfo& job) {
-  ASSIGN_OR_RETURN(const CheckedGraph graph,
-                   CheckSpec(job.spec, job.dataset.types));
-  const Node& reader = graph.graph.nodes[graph.reader];
-  SourceKey key(job.dataset.fingerprint, CanonicalText(reader));
+    const DatasetInfo& dataset, const Node& reader) {
+  SourceKey key(dataset.fingerprint, CanonicalText(reader));
   {
     MutexLock lock(&mu_);
     const auto it = indexes_.find(key);
@@ -251,13 +261,13 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
   std::shared_ptr<const Storage> storage;
   if (limits.storage != nullptr)
     storage = limits.storage->ForDataset(
-        DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.name);
+        DatasetKeyOf(dataset.fingerprint, reader), dataset.name);
   limits.storage = storage.get();
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenBlocks(job, reader, limits));
-  if (source->fingerprint() != job.dataset.fingerprint)
+                   OpenBlocks(dataset, reader, limits));
+  if (source->fingerprint() != dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
-                    job.dataset.name);
+                    dataset.name);
   source = WithStorage(std::move(storage), std::move(source));
   MutexLock lock(&mu_);
   if (indexes_.size() > 16 * options_.max_jobs)

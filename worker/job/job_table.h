@@ -81,12 +81,15 @@ class JobTable {
   // cannot read the beginning of the dataset; another may.
   void Get(const std::string& plan_hash, Finish finish, Callback done);
 
-  // Returns a runtime that reads this dataset (DatasetKeyOf); nullptr if none
-  // is known.
-  Runtime FindReading(const Digest& dataset);
+  // A source of a runtime, which it keeps.
+  using SourcePtr = std::shared_ptr<const SourceRuntime>;
 
-  // Returns runtimes that read the dataset with this id, one per key of it.
-  std::vector<Runtime> ReadingOf(const std::string& dataset_id);
+  // Returns a source that reads this dataset (DatasetKeyOf); nullptr if none is
+  // known.
+  SourcePtr FindReading(const Digest& dataset);
+
+  // Returns sources that read the dataset with this id, one per key of it.
+  std::vector<SourcePtr> ReadingOf(const std::string& dataset_id);
 
   // Ends waits for blocks of indexes, and makes later ones end at once.
   void StopFetchingBlocks() { index_cache_->Stop(); }
@@ -101,9 +104,11 @@ class JobTable {
   void Work();
   absl::StatusOr<Runtime> Load(const Key& key);
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
-  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(
+      const DatasetInfo& dataset, const Node& reader);
   absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(
-      const JobInfo& job, const Node& reader, const SourceLimits& limits);
+      const DatasetInfo& dataset, const Node& reader,
+      const SourceLimits& limits);
   absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
                                          std::span<const IndexBlock> blocks);
   // Returns false if the table is being destroyed.

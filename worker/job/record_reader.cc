@@ -10,6 +10,7 @@
 #include "core/shapes/stored_type.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
+#include "worker/job/numbered_source.h"
 #include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
@@ -22,23 +23,23 @@ std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
 
 // Returns nullptr if the dataset has none that can be used, which changes no
 // row.
-std::shared_ptr<const SeekFile> OpenSeekFile(const JobInfo& job,
+std::shared_ptr<const SeekFile> OpenSeekFile(std::string_view job,
+                                             const DatasetInfo& dataset,
                                              const Node& reader,
                                              const FormCodec& codec,
                                              const AllowedReads* allowed) {
   if (codec.parse == nullptr) return nullptr;
-  const std::string path =
-      SeekFilePath(reader, job.dataset.fingerprint, allowed);
+  const std::string path = SeekFilePath(reader, dataset.fingerprint, allowed);
   if (path.empty()) return nullptr;
   absl::StatusOr<std::shared_ptr<const SeekFile>> file =
-      SeekFile::Open(path, job.dataset.fingerprint, codec, allowed);
+      SeekFile::Open(path, dataset.fingerprint, codec, allowed);
   if (file.ok()) {
-    LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job.spec.name,
-             path, (*file)->records());
+    LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job, path,
+             (*file)->records());
     return *std::move(file);
   }
   if (!absl::IsNotFound(file.status()))
-    LOG_WARN("seek_index.refused job={} error=\"{}\"", job.spec.name,
+    LOG_WARN("seek_index.refused job={} error=\"{}\"", job,
              Message(file.status()));
   return nullptr;
 }
@@ -52,29 +53,30 @@ Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
       .Finish();
 }
 
-RecordPlaces RecordPlaces::Of(const JobInfo& job, const Node& reader,
+RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
+                              uint64_t first, const Node& reader,
                               std::shared_ptr<const Source> source,
                               std::vector<ValueType> types, bool supplied,
                               const RuntimeContext& context) {
   RecordPlaces places;
-  places.key = DatasetKeyOf(job.dataset.fingerprint, reader);
+  places.key = DatasetKeyOf(dataset.fingerprint, reader);
   places.root = RootOf(reader);
   places.types = std::move(types);
-  places.memory = context.cache->Open(places.key, job.dataset.id,
-                                      job.dataset.name, RecordsOf(*source));
-  places.source = std::move(source);
+  places.memory = context.cache->Open(places.key, dataset.id, dataset.name,
+                                      RecordsOf(*source));
+  places.source = NumberedSource::Of(std::move(source), first);
   if (context.disk != nullptr && !supplied)
-    places.disk = context.disk->Open(places.key, job.dataset.name, places.root,
-                                     job.dataset.id);
+    places.disk =
+        context.disk->Open(places.key, dataset.name, places.root, dataset.id);
   places.seek_file =
-      OpenSeekFile(job, reader, context.seek_indexes, context.allowed);
+      OpenSeekFile(job, dataset, reader, context.seek_indexes, context.allowed);
   if (context.asker != nullptr && !supplied)
     places.peers = std::make_unique<PeerRecords>(
         PeerRecordsOptions{.asker = context.asker,
                            .ownership = context.ownership,
                            .codec = context.forms,
                            .kinds = context.cache->forms().kinds(),
-                           .dataset_id = job.dataset.id,
+                           .dataset_id = dataset.id,
                            .dataset = places.key,
                            .types = places.types,
                            .kept = places.memory},
@@ -82,13 +84,15 @@ RecordPlaces RecordPlaces::Of(const JobInfo& job, const Node& reader,
   return places;
 }
 
-RecordReader::RecordReader(const JobInfo& job, RecordPlaces places,
+RecordReader::RecordReader(const Digest& plan_hash, const DatasetInfo& dataset,
+                           uint64_t first, RecordPlaces places,
                            const RuntimeContext* context)
-    : job_(job),
+    : plan_hash_(plan_hash),
+      dataset_(dataset),
+      first_(first),
       context_(context),
       places_(std::move(places)),
-      storage_(places_.source, {places_.root, job.dataset.fingerprint},
-               context) {}
+      storage_(places_.source, {places_.root, dataset.fingerprint}, context) {}
 
 const RecordReader::LookIn RecordReader::kBelowMemory[] = {
     &RecordReader::Prefetched, &RecordReader::OnDisk, &RecordReader::AtPeers,
@@ -132,13 +136,13 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   const uint64_t number = source().RecordOf(wanted.sample);
   // From a peer: not part of the record's cost.
   std::shared_ptr<const ReadForm> form;
-  Record record = context_->cache->Get(
-      places_.memory, {.number = number, .shard = shard},
-      context_->ownership->Owns(job_.dataset.id, shard), [&] {
-        Record read = BelowMemory(wanted);
-        if (read.ok()) form = WithoutForm(&*read);
-        return read;
-      });
+  Record record =
+      context_->cache->Get(places_.memory, {.number = number, .shard = shard},
+                           context_->ownership->Owns(dataset_.id, shard), [&] {
+                             Record read = BelowMemory(wanted);
+                             if (read.ok()) form = WithoutForm(&*read);
+                             return read;
+                           });
   // Others may wait for the same record under another sample number.
   if (!record.ok()) return WithSample(record.status(), wanted.sample);
   if ((places_.disk != nullptr || places_.seek_file != nullptr) &&
@@ -336,7 +340,7 @@ SampleForms RecordReader::FormsOf(uint64_t sample, uint64_t epoch,
       SampleOnDisk{.forms = places_.disk == nullptr ? nullptr : context_->disk,
                    .dataset = places_.disk,
                    .read = stored.form},
-      WhoseRow{.job = &job_.plan_hash, .epoch = epoch, .idle = context_->idle}};
+      WhoseRow{.job = &plan_hash_, .epoch = epoch, .idle = context_->idle}};
 }
 
 absl::Status RecordReader::OfRecord(uint64_t sample,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordReader: finds the records of a job's dataset, wherever they are, and
-// the forms of their JPEG files.
+// RecordReader: finds the records of one dataset of a job, wherever they are,
+// and the forms of their JPEG files. Samples have the job's numbers.
 //
 // A record is looked for in a chain of sources, in this order:
 //
@@ -28,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,11 +50,13 @@ namespace leat::worker {
 // that its reader takes of them.
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
 
-// The sources that may have the records of a job's dataset.
+// The sources that may have the records of a dataset.
 struct RecordPlaces {
-  // Opens the caches, the seek file and the peers of the job's dataset.
-  // `types`: those of a record's fields. `supplied`: clients send the samples.
-  static RecordPlaces Of(const JobInfo& job, const Node& reader,
+  // Opens the caches, the seek file and the peers of a dataset. `job`: its
+  // name, for messages. `first`: the job's number of the first sample. `types`:
+  // those of a record's fields. `supplied`: clients send the samples.
+  static RecordPlaces Of(std::string_view job, const DatasetInfo& dataset,
+                         uint64_t first, const Node& reader,
                          std::shared_ptr<const Source> source,
                          std::vector<ValueType> types, bool supplied,
                          const RuntimeContext& context);
@@ -61,7 +64,7 @@ struct RecordPlaces {
   Digest key{};  // DatasetKeyOf
   std::string root;
   std::vector<ValueType> types;
-  std::shared_ptr<const Source> source;
+  std::shared_ptr<const Source> source;  // with the job's numbers
   SampleCache::DatasetPtr memory;
   DiskForms::DatasetPtr disk;                 // nullptr: nothing of it is
   std::shared_ptr<const SeekFile> seek_file;  // nullptr: there is none
@@ -87,8 +90,10 @@ class RecordReader {
     Prefetch* prefetch = nullptr;  // is taken if it is good; nullptr: none
   };
 
-  // `job` and `context` outlive this.
-  RecordReader(const JobInfo& job, RecordPlaces places,
+  // `plan_hash`: the job's. `first`: as RecordPlaces::Of. The objects that are
+  // referred to outlive this.
+  RecordReader(const Digest& plan_hash, const DatasetInfo& dataset,
+               uint64_t first, RecordPlaces places,
                const RuntimeContext* context);
 
   // Returns the sample in the form that rows use. Errors: as of rows.
@@ -158,10 +163,12 @@ class RecordReader {
   // Puts a form that a disk has of the record into the sample, if any.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
   uint32_t ShardOf(uint64_t sample) const {
-    return job_.dataset.shards.ShardOf(sample);
+    return dataset_.shards.ShardOf(sample - first_);
   }
 
-  const JobInfo& job_;
+  const Digest& plan_hash_;
+  const DatasetInfo& dataset_;
+  const uint64_t first_;
   const RuntimeContext* const context_;
   const RecordPlaces places_;
   const StorageReader storage_;

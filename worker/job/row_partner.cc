@@ -6,7 +6,7 @@
 namespace leat::worker {
 
 absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
-  const SourceRuntime& source = job_.source();
+  const SourceRuntime& source = job_.SourceOf(sample);
   ASSIGN_OR_RETURN(
       stored_,
       source.records().Read({.sample = sample, .read_ahead = row_.records}));
@@ -25,7 +25,7 @@ absl::StatusOr<RowInput> RowPartner::Input() {
 absl::Status RowPartner::Try(uint64_t pass, uint64_t sample,
                              const Compute& compute) {
   ASSIGN_OR_RETURN(const RowInput input, Read(pass, sample));
-  return job_.source().records().OfRecord(sample, compute(input));
+  return job_.SourceOf(sample).records().OfRecord(sample, compute(input));
 }
 
 absl::Status RowPartner::AsPolicySays(const Compute& compute) {

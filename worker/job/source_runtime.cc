@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plan/checked_job.h"
+#include "core/plan/share_layout.h"
 #include "core/status.h"
+#include "worker/job/numbered_source.h"
 
 namespace leat::worker {
 namespace {
@@ -16,11 +19,25 @@ bool HasPartners(const Graph& pipeline) {
 
 }  // namespace
 
+absl::StatusOr<JobKernels::Kernel> JobKernels::Of(CheckedGraph graph) {
+  if (finish_ == Finish::kDevice) graph = SplitFinish(graph).head;
+  const Digest key = ComputationOf(graph);
+  for (const auto& [known, kernel] : kernels_)
+    if (known == key) return kernel;
+  ASSIGN_OR_RETURN(Kernel kernel,
+                   context_->kernels.compile(graph, decoder_class_));
+  if (field_bytes_.empty())
+    for (const Field& field : graph.schema.fields)
+      field_bytes_.push_back(field.row_bytes);
+  kernels_.emplace_back(key, kernel);
+  return kernel;
+}
+
 absl::StatusOr<std::unique_ptr<const SourceRuntime>> SourceRuntime::Create(
-    const JobInfo& job, CheckedGraph graph,
+    const JobInfo& job, uint32_t number, uint64_t first, CheckedGraph graph,
     std::shared_ptr<const Source> source, const RuntimeContext* context,
-    Finish finish) {
-  const DatasetInfo& dataset = job.dataset;
+    JobKernels* kernels) {
+  const DatasetInfo& dataset = job.datasets[number];
   if (source->num_samples() != dataset.shards.num_samples())
     return FailedPrecondition(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
@@ -31,29 +48,28 @@ absl::StatusOr<std::unique_ptr<const SourceRuntime>> SourceRuntime::Create(
       !supplied && (context->read_ahead_of == ReadAheadOf::kAll ||
                     ReadsWait(reader, *source));
   RecordPlaces places =
-      RecordPlaces::Of(job, reader, std::move(source),
+      RecordPlaces::Of(job.spec.name, dataset, first, reader, std::move(source),
                        graph.types[graph.reader], supplied, *context);
-  if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
-  absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
-      context->kernels.compile(graph, job.spec.decoder_class);
+  absl::StatusOr<JobKernels::Kernel> kernel = kernels->Of(std::move(graph));
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::unique_ptr<const SourceRuntime>(new SourceRuntime(
-      job, std::move(places), context, graph, reads_ahead, *std::move(kernel)));
+  return std::unique_ptr<const SourceRuntime>(
+      new SourceRuntime(job, number, first, std::move(places), context,
+                        reads_ahead, *std::move(kernel)));
 }
 
-SourceRuntime::SourceRuntime(const JobInfo& job, RecordPlaces places,
-                             const RuntimeContext* context,
-                             const CheckedGraph& rows, bool reads_ahead,
-                             std::unique_ptr<RowKernel> kernel)
-    : seed_(job.spec.seed),
-      records_(job, std::move(places), context),
+SourceRuntime::SourceRuntime(const JobInfo& job, uint32_t number,
+                             uint64_t first, RecordPlaces places,
+                             const RuntimeContext* context, bool reads_ahead,
+                             JobKernels::Kernel kernel)
+    : dataset_(job.datasets[number]),
+      seed_(IsMixture(job.spec) ? SourceSeed(job.spec.seed, number)
+                                : job.spec.seed),
+      first_(first),
+      records_(job.plan_hash, dataset_, first, std::move(places), context),
       kernel_(std::move(kernel)),
       supplied_(IsExternal(job.spec)),
       reads_ahead_(reads_ahead),
-      has_partners_(HasPartners(job.spec.pipeline)) {
-  for (const Field& field : rows.schema.fields)
-    field_bytes_.push_back(field.row_bytes);
-}
+      has_partners_(HasPartners(PipelineOf(job.spec, number))) {}
 
 }  // namespace leat::worker

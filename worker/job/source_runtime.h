@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SourceRuntime: a dataset of a job, ready to be read and computed: its
-// records, the kernel that computes its rows, and the seed of their draws.
+// SourceRuntime: one source of a job, ready to be read and computed: a dataset's
+// records, the kernel that computes its rows, and the seed of their draws. A
+// mixture has several; any other job has one.
+//
+// Samples have the job's numbers everywhere. Only draws are keyed by a sample's
+// number in its own dataset, so that a source of a mixture has the rows of a
+// job of its own.
 //
 // JobRuntime (job_runtime.h) decides which sample a row holds, and what happens
 // if it is bad. Immutable; thread-safe.
@@ -10,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,21 +29,51 @@
 
 namespace leat::worker {
 
+// Compiles the kernels of a job. Sources whose pipelines differ only in
+// the reader share one. Thread-compatible.
+class JobKernels {
+ public:
+  using Kernel = std::shared_ptr<const RowKernel>;
+
+  // `context` outlives it. `finish`: whether rows have the whole fields, or
+  // their heads.
+  JobKernels(const RuntimeContext* context, DecoderClass decoder_class,
+             Finish finish)
+      : context_(context), decoder_class_(decoder_class), finish_(finish) {}
+
+  // kUnimplemented: this worker's hardware cannot run the pipeline.
+  absl::StatusOr<Kernel> Of(CheckedGraph graph);
+  // Returns the kernel of all sources; nullptr: they have different ones.
+  Kernel only() const {
+    return kernels_.size() == 1 ? kernels_[0].second : nullptr;
+  }
+  // The bytes that a kernel writes per row, per field: those of all kernels.
+  const std::vector<size_t>& field_bytes() const { return field_bytes_; }
+
+ private:
+  const RuntimeContext* const context_;
+  const DecoderClass decoder_class_;
+  const Finish finish_;
+  std::vector<std::pair<Digest, Kernel>> kernels_;  // by what they depend on
+  std::vector<size_t> field_bytes_;
+};
+
 class SourceRuntime {
  public:
-  // `graph`: the job's pipeline, checked against the dataset's types. `finish`:
-  // whether rows have the whole fields, or their heads. `job` and `context`
-  // outlive the result. kFailedPrecondition: the index is not the dataset's.
-  // kUnimplemented: this worker's hardware cannot run the pipeline.
+  // `number`: which source of the job it is, and `graph` its checked pipeline.
+  // `first`: the job's number of its first sample. `job` and `context` outlive
+  // the result. kFailedPrecondition: the index is not the dataset's. Other
+  // errors: as JobKernels::Of.
   static absl::StatusOr<std::unique_ptr<const SourceRuntime>> Create(
-      const JobInfo& job, CheckedGraph graph,
+      const JobInfo& job, uint32_t number, uint64_t first, CheckedGraph graph,
       std::shared_ptr<const Source> source, const RuntimeContext* context,
-      Finish finish);
+      JobKernels* kernels);
 
+  const DatasetInfo& dataset() const { return dataset_; }
   const RecordReader& records() const { return records_; }
   const RowKernel& kernel() const { return *kernel_; }
-  // The bytes that the kernel writes per row, per field.
-  const std::vector<size_t>& field_bytes() const { return field_bytes_; }
+  // The job's number of its first sample.
+  uint64_t first_sample() const { return first_; }
   // True if clients send the samples; otherwise they are stored.
   bool supplied() const { return supplied_; }
   // True if records are read before a decode thread takes their row.
@@ -50,20 +86,21 @@ class SourceRuntime {
   RowInput InputOf(const RowOf& row, uint64_t pass, uint64_t sample) const {
     return {.seed = seed_,
             .epoch = pass,
-            .sample = sample,
+            .sample = sample - first_,
             .step = row.step,
             .step_epoch = row.epoch};
   }
 
  private:
-  SourceRuntime(const JobInfo& job, RecordPlaces places,
-                const RuntimeContext* context, const CheckedGraph& rows,
-                bool reads_ahead, std::unique_ptr<RowKernel> kernel);
+  SourceRuntime(const JobInfo& job, uint32_t number, uint64_t first,
+                RecordPlaces places, const RuntimeContext* context,
+                bool reads_ahead, JobKernels::Kernel kernel);
 
+  const DatasetInfo& dataset_;
   const uint64_t seed_;
+  const uint64_t first_;
   const RecordReader records_;
-  const std::unique_ptr<RowKernel> kernel_;
-  std::vector<size_t> field_bytes_;
+  const JobKernels::Kernel kernel_;
   const bool supplied_;
   const bool reads_ahead_;
   const bool has_partners_;

@@ -46,7 +46,7 @@ class StagedRows final : public GroupStage {
   absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
     Row& r = rows_[row];
     const uint64_t candidate = r.made_of.candidate;
-    const SourceRuntime& source = job_->source();
+    const SourceRuntime& source = job_->SourceOf(candidate);
     ASSIGN_OR_RETURN(StoredSample stored,
                      source.records().Read({.sample = candidate,
                                             .supplied = r.of.supplied,
@@ -101,10 +101,9 @@ class StagedRows final : public GroupStage {
       failed_[row] =
           absl::IsAborted(rows[row])
               ? TryOrReplace(row, nullptr, state)
-              : AfterBadSample(row,
-                               job_->source().records().OfRecord(
-                                   rows_[row].made_of.candidate, rows[row]),
-                               state);
+              : AfterBadSample(
+                    row, OfRecord(rows_[row].made_of.candidate, rows[row]),
+                    state);
       if (failed_[row].ok())
         again = true;
       else
@@ -112,6 +111,10 @@ class StagedRows final : public GroupStage {
     }
     if (again) return Run();
     Answer(std::move(failed_));
+  }
+
+  absl::Status OfRecord(uint64_t sample, const absl::Status& status) const {
+    return job_->SourceOf(sample).records().OfRecord(sample, status);
   }
 
   // This object is not touched afterwards: `done_` may drop it.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/plan/job.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -43,30 +43,33 @@ absl::StatusOr<Explainer> Explainer::Create(
     return FailedPrecondition(
         "job {}: its samples are in no storage, its consumers supply them",
         info.spec.name);
-  ASSIGN_OR_RETURN(CheckedGraph graph,
-                   CheckSpec(info.spec, info.dataset.types));
-  ASSIGN_OR_RETURN(std::unique_ptr<RowProgram> program,
-                   RowProgram::Compile(graph));
-  return Explainer(std::move(job), std::move(graph), std::move(program),
-                   limits);
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(info.spec, info.datasets));
+  Explainer explainer(std::move(job), std::move(checked), limits);
+  RETURN_IF_ERROR(explainer.SourceOf(0).status());
+  return explainer;
 }
 
-Explainer::Explainer(std::shared_ptr<const JobRuntime> job, CheckedGraph graph,
-                     std::unique_ptr<RowProgram> program,
+Explainer::Explainer(std::shared_ptr<const JobRuntime> job, CheckedJob checked,
                      const ImageLimits& limits)
     : job_(std::move(job)),
-      graph_(std::move(graph)),
-      program_(std::move(program)),
-      scratch_(std::make_unique<Scratch>(limits)),
-      root_(RootOf(graph_.graph.nodes[graph_.reader])),
-      has_partners_(std::ranges::any_of(
-          graph_.graph.nodes,
-          [](const Node& node) { return node.op == "partner"; })) {}
+      checked_(std::move(checked)),
+      scratch_(std::make_unique<Scratch>(limits)) {}
 
-std::string Explainer::NameOfNode(uint32_t node) const {
-  for (const auto& [name, ref] : graph_.graph.outputs)
+absl::StatusOr<const Explainer::OfSource*> Explainer::SourceOf(
+    uint64_t sample) {
+  const uint32_t number = job_->plan().SourceOf(sample);
+  const auto known = sources_.find(number);
+  if (known != sources_.end()) return &known->second;
+  OfSource source{.graph = checked_.sources[number]};
+  ASSIGN_OR_RETURN(source.program, RowProgram::Compile(source.graph));
+  source.root = RootOf(source.graph.graph.nodes[source.graph.reader]);
+  return &sources_.emplace(number, std::move(source)).first->second;
+}
+
+std::string Explainer::OfSource::NameOfNode(uint32_t node) const {
+  for (const auto& [name, ref] : graph.graph.outputs)
     if (ref.node == node) return name;
-  for (const Node& user : graph_.graph.nodes)
+  for (const Node& user : graph.graph.nodes)
     for (const auto& [name, value] : user.args)
       if (const auto* ref = std::get_if<NodeRef>(&value);
           ref != nullptr && ref->node == node)
@@ -74,20 +77,22 @@ std::string Explainer::NameOfNode(uint32_t node) const {
   return "";
 }
 
-absl::Status Explainer::LocateOne(uint64_t sample,
-                                  v1::StoredRecord* record) const {
+absl::Status Explainer::LocateOne(uint64_t sample, v1::StoredRecord* record) {
+  const SourceRuntime& runtime = job_->SourceOf(sample);
+  ASSIGN_OR_RETURN(const OfSource* const source, SourceOf(sample));
   ASSIGN_OR_RETURN(const RecordPlace place,
-                   job_->source().records().source().Locate(sample));
+                   runtime.records().source().Locate(sample));
   record->set_sample(sample);
-  SetPath(place.file, root_, record);
+  SetPath(place.file, source->root, record);
   record->set_key(place.key);
   if (place.offset) record->set_offset(*place.offset);
   if (place.bytes) record->set_size(*place.bytes);
   if (place.index) record->set_index(*place.index);
-  const ShardTable& shards = job_->job().dataset.shards;
-  const uint32_t shard = shards.ShardOf(sample);
+  const ShardTable& shards = runtime.dataset().shards;
+  const uint64_t own = sample - runtime.first_sample();
+  const uint32_t shard = shards.ShardOf(own);
   record->set_shard(shard);
-  record->set_index_in_shard(sample - shards.range(shard).begin);
+  record->set_index_in_shard(own - shards.range(shard).begin);
   return absl::OkStatus();
 }
 
@@ -144,37 +149,40 @@ absl::Status Explainer::ExplainOne(const v1::ExplainRowsRequest& request,
   RETURN_IF_ERROR(LocateOne(sample, explained->mutable_record()));
   explained->set_padding(plan.IsPadding(epoch, step, row));
   explained->set_pass(plan.PassOf(epoch, step, row));
-  if (has_partners_) {
+  if (job_->SourceOf(sample).has_partners()) {
     const uint32_t partner = plan.PartnerOf(epoch, step, row);
     uint64_t of = 0;
     plan.Samples(epoch, step, std::span(&partner, 1), std::span(&of, 1));
     explained->set_partner_row(partner);
     RETURN_IF_ERROR(LocateOne(of, explained->mutable_partner()));
   }
-  AddDraws(request, sample, explained);
-  return absl::OkStatus();
+  return AddDraws(request, sample, explained);
 }
 
-void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
-                         v1::ExplainedRow* explained) {
+absl::Status Explainer::AddDraws(const v1::ExplainRowsRequest& request,
+                                 uint64_t sample, v1::ExplainedRow* explained) {
+  const SourceRuntime& runtime = job_->SourceOf(sample);
+  ASSIGN_OR_RETURN(const OfSource* const source, SourceOf(sample));
   absl::StatusOr<StoredSample> stored = StoredSample();
-  const bool read = request.read_records() && program_->draws_need_fields();
-  if (read) stored = job_->source().records().Read({.sample = sample});
+  const bool read =
+      request.read_records() && source->program->draws_need_fields();
+  if (read) stored = runtime.records().Read({.sample = sample});
   RowInput input =
-      job_->source().InputOf({.epoch = request.epoch(), .step = request.step()},
-                             explained->pass(), sample);
+      runtime.InputOf({.epoch = request.epoch(), .step = request.step()},
+                      explained->pass(), sample);
   if (stored.ok()) input.fields = stored->fields;
-  for (const NodeDraw& draw : program_->Draws(input, *scratch_)) {
+  for (const NodeDraw& draw : source->program->Draws(input, *scratch_)) {
     v1::Draw& proto = *explained->add_draws();
     proto.set_node(draw.node);
-    proto.set_op(graph_.graph.nodes[draw.node].op);
-    proto.set_name(NameOfNode(draw.node));
+    proto.set_op(source->graph.graph.nodes[draw.node].op);
+    proto.set_name(source->NameOfNode(draw.node));
     proto.mutable_values()->Add(draw.values.begin(), draw.values.end());
     proto.set_text(draw.text);
     proto.set_unknown(stored.ok() || draw.unknown.empty()
                           ? draw.unknown
                           : std::string(Message(stored.status())));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace leat::worker

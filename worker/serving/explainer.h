@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
+#include "core/plan/checked_job.h"
 #include "leat/v1/explain.pb.h"
 #include "worker/image/program/row_program.h"
 #include "worker/image/program/scratch.h"
@@ -45,23 +47,30 @@ class Explainer {
                        v1::ExplainRowsResponse* response);
 
  private:
-  Explainer(std::shared_ptr<const JobRuntime> job, CheckedGraph graph,
-            std::unique_ptr<RowProgram> program, const ImageLimits& limits);
+  // Explains the rows of one source.
+  struct OfSource {
+    CheckedGraph graph;
+    std::unique_ptr<RowProgram> program;
+    std::string root;
+    // Returns the name that people know a node's value by (explain.proto).
+    std::string NameOfNode(uint32_t node) const;
+  };
+
+  Explainer(std::shared_ptr<const JobRuntime> job, CheckedJob checked,
+            const ImageLimits& limits);
+  // Compiles the source's program when it is first needed.
+  absl::StatusOr<const OfSource*> SourceOf(uint64_t sample);
   absl::Status CheckRows(const v1::ExplainRowsRequest& request) const;
-  absl::Status LocateOne(uint64_t sample, v1::StoredRecord* record) const;
+  absl::Status LocateOne(uint64_t sample, v1::StoredRecord* record);
   absl::Status ExplainOne(const v1::ExplainRowsRequest& request, uint32_t row,
                           v1::ExplainedRow* explained);
-  void AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
-                v1::ExplainedRow* explained);
-  // Returns the name that people know a node's value by (explain.proto).
-  std::string NameOfNode(uint32_t node) const;
+  absl::Status AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
+                        v1::ExplainedRow* explained);
 
   std::shared_ptr<const JobRuntime> job_;
-  CheckedGraph graph_;
-  std::unique_ptr<RowProgram> program_;
+  CheckedJob checked_;
+  std::map<uint32_t, OfSource> sources_;  // by number
   std::unique_ptr<Scratch> scratch_;
-  std::string root_;
-  bool has_partners_ = false;
 };
 
 }  // namespace leat::worker

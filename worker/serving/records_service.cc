@@ -82,10 +82,10 @@ class RecordCalls::Grpc final
                       v1::GetRecordResponse* answer) {
     ASSIGN_OR_RETURN(const Digest dataset,
                      DigestOf("dataset", request.dataset()));
-    const JobTable::Runtime job = jobs_->FindReading(dataset);
+    const JobTable::SourcePtr source = jobs_->FindReading(dataset);
     const std::optional<StoredSample> kept =
-        job == nullptr ? std::nullopt
-                       : job->source().records().FindKept(request.record());
+        source == nullptr ? std::nullopt
+                          : source->records().FindKept(request.record());
     if (!kept || kept->record_bytes() > kMaxRecordBytes)
       return NotFound("record {} is not kept here", request.record());
     const std::vector<std::byte> record = PackSample(*kept);

@@ -187,7 +187,7 @@ void RowsHandler::OnClosed(const absl::Status& status) {
   Scheduler::StreamId id = 0;
   std::vector<WiredRequest> pending;
   std::shared_ptr<const void> use;
-  std::shared_ptr<FormHorizon::Reading> reading;
+  std::shared_ptr<const JobRuntime::Reading> reading;
   {
     MutexLock lock(&mu_);
     closed_ = true;
@@ -276,7 +276,8 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
                    shared_->scheduler->OpenStream(runtime, shared_from_this()));
   std::vector<WiredRequest> pending;
   std::shared_ptr<const void> use = runtime->BeginUse();
-  std::shared_ptr<FormHorizon::Reading> reading = runtime->BeginReading(end_);
+  std::shared_ptr<const JobRuntime::Reading> reading =
+      runtime->BeginReading(end_);
   bool closed = false;
   {
     MutexLock lock(&mu_);
@@ -356,7 +357,7 @@ absl::Status RowsHandler::Ask(WiredRequest wired) {
 
 absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
   JobTable::Runtime runtime;
-  std::shared_ptr<FormHorizon::Reading> reading;
+  std::shared_ptr<const JobRuntime::Reading> reading;
   {
     MutexLock lock(&mu_);
     runtime = runtime_;

@@ -113,7 +113,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   JobTable::Runtime runtime_ ABSL_GUARDED_BY(mu_);
   // Set while the stream is open.
   std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<FormHorizon::Reading> reading_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const JobRuntime::Reading> reading_ ABSL_GUARDED_BY(mu_);
   Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none yet
   std::vector<WiredRequest> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;

@@ -55,13 +55,13 @@ void ShardMover::Run() {
       dataset_id = std::move(next.key());
       shards = std::move(next.mapped());
     }
-    for (const JobTable::Runtime& job : jobs_->ReadingOf(dataset_id))
-      for (const MovedShard& moved : shards) Take(*job, moved);
+    for (const JobTable::SourcePtr& source : jobs_->ReadingOf(dataset_id))
+      for (const MovedShard& moved : shards) Take(*source, moved);
   }
 }
 
-void ShardMover::Take(const JobRuntime& job, const MovedShard& moved) {
-  const DatasetInfo& dataset = job.job().dataset;
+void ShardMover::Take(const SourceRuntime& source, const MovedShard& moved) {
+  const DatasetInfo& dataset = source.dataset();
   if (moved.shard >= dataset.shards.num_shards()) return;
   const ShardTable::Range range = dataset.shards.range(moved.shard);
   int vain = 0;
@@ -69,7 +69,10 @@ void ShardMover::Take(const JobRuntime& job, const MovedShard& moved) {
     if (vain >= kMaxVain || stopping() ||
         !ownership_->Owns(dataset.id, moved.shard))
       return;
-    vain = job.source().records().TakeFrom(*moved.from, sample) ? 0 : vain + 1;
+    vain =
+        source.records().TakeFrom(*moved.from, source.first_sample() + sample)
+            ? 0
+            : vain + 1;
   }
 }
 

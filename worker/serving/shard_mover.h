@@ -45,7 +45,7 @@ class ShardMover {
 
  private:
   void Run();
-  void Take(const JobRuntime& job, const MovedShard& moved);
+  void Take(const SourceRuntime& source, const MovedShard& moved);
   bool stopping();
 
   JobTable* const jobs_;

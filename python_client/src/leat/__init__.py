@@ -24,18 +24,23 @@ _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library
 
 from leat import errors
 from leat._graphs.graph import Node, Pipeline, pipeline
+from leat._graphs.mixture import Mixture, mix
 from leat._iterators.batches import Batches
 from leat._iterators.external import external_source
 from leat._library import native as _native
 from leat._service.client import Service, connect
-from leat._service.job import Field, Job
+from leat._service.facts import Field, Pass, Source
+from leat._service.job import Job
 from leat._service.why import Draw, Record, Row
 from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)
 
 # Help, tracebacks and pickles name what users import.
-for _public in (Batches, Draw, Field, Job, Node, Pipeline, Record, Row, Service, connect, external_source, pipeline):
+for _public in (
+    *(Batches, Draw, Field, Job, Mixture, Node, Pass, Pipeline, Record, Row, Service, Source),
+    *(connect, external_source, mix, pipeline),
+):
     _public.__module__ = __name__
 
 __version__: str = _native.quick.leat_version().decode()
@@ -45,14 +50,18 @@ __all__ = [
     "Draw",
     "Field",
     "Job",
+    "Mixture",
     "Node",
+    "Pass",
     "Pipeline",
     "Record",
     "Row",
     "Service",
+    "Source",
     "connect",
     "external_source",
     "fn",
+    "mix",
     "pipeline",
     *errors.__all__,
 ]

@@ -330,7 +330,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         if step and not self._goes_on and not self._streams:
             epoch, step = epoch + 1, 0
         self._at, self._goes_on = (epoch, step), False
-        steps = len(self.job)
+        steps = self.job._steps
         while step < steps:
             if self._passes != this:
                 raise FailedPrecondition(

@@ -120,6 +120,11 @@ class Datasets {
               Effects* effects);
   void FinishListing(const std::string& reader_id, const absl::Status& status,
                      Now now, Effects* effects);
+  // Asks for a dataset that the creation waits for.
+  absl::Status AskFor(const JobCreation& creation, const PreparedSource& source,
+                      Now now);
+  // Returns what has changed in the datasets of the existing job.
+  std::string ChangesOf(const JobCreation& creation) const;
   void GoOn(const std::string& reader_id, const Indexing::Request& request,
             const absl::Status& status, Now now, Effects* effects);
   void DropUnwanted(const std::string& reader_id);

@@ -107,8 +107,9 @@ MonotonicTime DecoderChoice::NextDeadline() const {
 void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   const JobRecord* const job = state_->FindJob(plan_hash);
   if (job == nullptr) return;
-  const TableKey to = KeyOf(*state_, *job->info);
-  const TableKey from{to.dataset_id, to.decoder_class, {}};
+  const std::vector<TableKey> to = KeysOf(*state_, *job->info);
+  std::vector<TableKey> from = to;
+  for (TableKey& key : from) key.decoders = {};
   ConsumerTable& all = sessions_->consumers();
   // All users move first: a table is removed with its last user.
   const std::set<SessionId> consumers = all.OfPlan(plan_hash);
@@ -116,7 +117,6 @@ void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, effects);
   for (const SessionId id : consumers) {
     all.Move(id, to);
-    all.Find(id)->pending = true;
     sessions_->WakeLater(id);  // its table may already exist for another plan
   }
   effects->Add(wake_);

@@ -48,7 +48,7 @@ class Expiry::JobWrite final : public Write {
     if (job == nullptr || expiry_->InUse(*job->info) ||
         last == expiry_->used_at_.end() || last->second != used_)
       return std::nullopt;
-    gone_ = {job->info, KeyOf(state, *job->info)};
+    gone_ = {job->info, KeysOf(state, *job->info)};
     return Event{{}, JobDeleted{name_}, {}};
   }
   void Applied(Effects* effects) override {
@@ -64,10 +64,10 @@ class Expiry::JobWrite final : public Write {
          fmt::format("unused_for_h={}", hours)},
         effects);
     expiry_->JobGone(gone_, effects);
-    // The dataset has been unused for as long as the job.
-    const std::string& dataset = gone_.info->dataset.id;
-    if (!expiry_->uses_.state->HasJobs(dataset))
-      expiry_->unused_since_.try_emplace(dataset, used_);
+    // The datasets have been unused for as long as the job.
+    for (const DatasetInfo& dataset : gone_.info->datasets)
+      if (!expiry_->uses_.state->HasJobs(dataset.id))
+        expiry_->unused_since_.try_emplace(dataset.id, used_);
     expiry_->sweep_at_ = MonotonicTime::min();
     effects->Add(expiry_->wake_);
   }
@@ -180,7 +180,7 @@ void Expiry::JobGone(const GoneJob& job, Effects* effects) {
     uses_.bad_samples->ForgetPlan(job.info->plan_hash);
   used_at_.erase(job.info->spec.name);
   uses_.positions->erase(job.info->spec.name);
-  uses_.tables->Release(job.key, effects);
+  uses_.tables->Release(job.keys, effects);
 }
 
 void Expiry::DatasetGone(const std::string& id) {

@@ -46,7 +46,7 @@ namespace leat::server {
 // A job as it was before its deletion. `info` nullptr: it was set aside.
 struct GoneJob {
   std::shared_ptr<const JobInfo> info;
-  TableKey key;
+  std::vector<TableKey> keys;
 };
 
 class Expiry {

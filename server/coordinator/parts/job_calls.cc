@@ -11,6 +11,23 @@
 #include "server/coordinator/parts/datasets.h"
 
 namespace leat::server {
+namespace {
+
+constexpr size_t kNamedDatasets = 3;  // by an event
+
+// Returns "dataset web", or "datasets web, books and 2 more".
+std::string NamesOf(std::span<const DatasetInfo> datasets) {
+  if (datasets.size() == 1) return fmt::format("dataset {}", datasets[0].name);
+  std::vector<std::string_view> names;
+  for (const DatasetInfo& dataset :
+       datasets.first(std::min(datasets.size(), kNamedDatasets)))
+    names.push_back(dataset.name);
+  const size_t more = datasets.size() - names.size();
+  return fmt::format("datasets {}{}", fmt::join(names, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+}  // namespace
 
 // Makes the job durable. Its dataset is there.
 class Datasets::JobWrite final : public Write {
@@ -54,7 +71,7 @@ class Datasets::JobDeletion final : public AnsweredWrite {
     Event event{{}, JobDeleted{name_}, {}};
     if (!state.Check(event).ok()) return NotFound("no job \"{}\"", name_);
     if (const JobRecord* job = state.FindJob(name_))
-      gone_ = {job->info, KeyOf(state, *job->info)};
+      gone_ = {job->info, KeysOf(state, *job->info)};
     return event;
   }
 
@@ -114,28 +131,30 @@ void Datasets::Create(uint64_t id, JobCreation creation, Now now,
   BeginJob(id, now, effects);
 }
 
-// Takes the first step, also again if the dataset's listing was too early for
-// it.
 void Datasets::BeginJob(uint64_t id, Now now, Effects* effects) {
   JobCreation& creation = *creations_.Find(id);
-  const PreparedJob& job = creation.job();
   if (std::optional<JobCreation::Answer> answer =
           creation.Begin(*uses_.state, *uses_.membership))
     return Answer(id, *std::move(answer), effects);
   if (creation.phase() == JobCreation::Phase::kWriting)
     return WriteJob(id, effects);
-  if (absl::Status asked =
-          indexing_.Ask(job.reader_id, job.reader, job.reader_text,
-                        creation.Wanted(*uses_.state), now);
-      !asked.ok())
-    return Answer(id, asked, effects);
+  for (const auto& [reader_id, source] : creation.waits_for())
+    if (absl::Status asked = AskFor(creation, *source, now); !asked.ok())
+      return Answer(id, asked, effects);
   AssignListings(now, effects);
   effects->Add(wake_);
 }
 
+absl::Status Datasets::AskFor(const JobCreation& creation,
+                              const PreparedSource& source, Now now) {
+  return indexing_.Ask(source.reader_id, source.reader, source.reader_text,
+                       creation.Wanted(*uses_.state, source.reader_id), now);
+}
+
 void Datasets::CancelWait(uint64_t id) {
   if (const std::optional<JobCreation> creation = creations_.Take(id))
-    DropUnwanted(creation->job().reader_id);
+    for (const PreparedSource& source : creation->job().sources)
+      DropUnwanted(source.reader_id);
 }
 
 // Does nothing if it was cancelled or answered already.
@@ -162,14 +181,17 @@ void Datasets::JobWritten(uint64_t creation, const std::string& name,
   const std::shared_ptr<const JobInfo> info = uses_.state->FindJob(name)->info;
   uses_.tables->Use(*info, effects);
   if (!uses_.state->DecodersOf(info->plan_hash)) uses_.decoders->Soon(effects);
-  uses_.expiry->DatasetUsed(info->dataset.id);
-  const uint64_t samples = info->dataset.shards.num_samples();
+  std::vector<std::string> subjects = {"job/" + info->spec.name};
+  for (const DatasetInfo& dataset : info->datasets) {
+    uses_.expiry->DatasetUsed(dataset.id);
+    if (subjects.size() <= kNamedDatasets)
+      subjects.push_back("dataset/" + dataset.name);
+  }
+  const uint64_t samples = NumSamples(*info);
   uses_.announcer->Tell(
-      {"job.created",
-       "info",
-       {"job/" + info->spec.name, "dataset/" + info->dataset.name},
-       fmt::format("job {} was created, of {} of dataset {}", info->spec.name,
-                   Counted(samples, "sample"), info->dataset.name),
+      {"job.created", "info", std::move(subjects),
+       fmt::format("job {} was created, of {} of {}", info->spec.name,
+                   Counted(samples, "sample"), NamesOf(info->datasets)),
        fmt::format("plan={} decoder={} samples={}", ShortHex(info->plan_hash),
                    Name(info->spec.decoder_class), samples)},
       effects);
@@ -177,39 +199,57 @@ void Datasets::JobWritten(uint64_t creation, const std::string& name,
 }
 
 // The dataset's listing has ended. Creations that came after the attempt had
-// begun, or needed more than it did, begin again.
+// begun, or needed more than it did, ask for it again.
 void Datasets::GoOn(const std::string& reader_id,
                     const Indexing::Request& request,
                     const absl::Status& status, Now now, Effects* effects) {
   const State& state = *uses_.state;
   for (const uint64_t id : creations_.WaitingFor(reader_id)) {
-    const JobCreation& creation = *creations_.Find(id);
+    JobCreation& creation = *creations_.Find(id);
     if (creation.phase() == JobCreation::Phase::kAttaching) {
-      const JobRecord* job = state.FindJob(creation.job().spec.name);
-      const std::string changed =
-          job == nullptr
-              ? std::string()
-              : ChangedText(state, *uses_.looks,
-                            *state.FindDataset(job->info->dataset.id));
-      Answer(id, creation.AttachedTo(state, changed), effects);
+      if (creation.Listed(reader_id))
+        Answer(id, creation.AttachedTo(state, ChangesOf(creation)), effects);
     } else if (!status.ok()) {
       Answer(id, status, effects);
-    } else if (creation.IsCoveredBy(request, id)) {
-      WriteJob(id, effects);
+    } else if (creation.IsCoveredBy(request, id) ||
+               creation.TakesAsItIs(state, reader_id)) {
+      if (creation.Listed(reader_id)) WriteJob(id, effects);
+    } else if (const absl::Status asked =
+                   AskFor(creation, *creation.waits_for().at(reader_id), now);
+               !asked.ok()) {
+      Answer(id, asked, effects);
     } else {
-      BeginJob(id, now, effects);
+      AssignListings(now, effects);
+      effects->Add(wake_);
     }
   }
+}
+
+std::string Datasets::ChangesOf(const JobCreation& creation) const {
+  const State& state = *uses_.state;
+  const JobRecord* job = state.FindJob(creation.job().spec.name);
+  if (job == nullptr) return "";
+  std::vector<std::string> changes;
+  for (const DatasetInfo& dataset : job->info->datasets) {
+    std::string text =
+        ChangedText(state, *uses_.looks, *state.FindDataset(dataset.id));
+    if (text.empty()) continue;
+    if (job->info->datasets.size() > 1)
+      text = fmt::format("{}: {}", dataset.name, text);
+    changes.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(changes, "; "));
 }
 
 void Datasets::AnswerLate(Now now, Effects* effects) {
   while (const std::optional<uint64_t> late = creations_.Late(now.mono)) {
     const JobCreation& creation = *creations_.Find(*late);
-    const std::string reader_id = creation.job().reader_id;
+    const std::shared_ptr<const PreparedJob> job = creation.shared_job();
     Answer(*late,
            creation.Late(*uses_.state, indexing_, *uses_.membership, now),
            effects);
-    DropUnwanted(reader_id);
+    for (const PreparedSource& source : job->sources)
+      DropUnwanted(source.reader_id);
   }
 }
 
@@ -222,14 +262,19 @@ void Datasets::DeleteJob(const std::string& name, Done done, Effects* effects) {
 void Datasets::Refresh(const std::string& key, Now now, Done done,
                        Effects* effects) {
   const State& state = *uses_.state;
-  const auto prepared = [&]() -> absl::StatusOr<PreparedJob> {
+  const auto prepared = [&]() -> absl::StatusOr<PreparedSource> {
     if (refreshes_.size() >= uses_.config->max_waiting_jobs)
       return ResourceExhausted("too many wait for datasets to be listed again");
     ASSIGN_OR_RETURN(const DatasetRecord* dataset, state.ResolveDataset(key));
     const DatasetInfo& info = *dataset->info;
     for (const std::string& name : state.JobsOf(info.id))
-      if (const JobRecord* job = state.FindJob(name))
-        return Prepare(job->info->spec, info.types);
+      if (const JobRecord* job = state.FindJob(name)) {
+        ASSIGN_OR_RETURN(PreparedJob all,
+                         Prepare(job->info->spec, job->info->datasets));
+        for (size_t i = 0; i < all.sources.size(); ++i)
+          if (job->info->datasets[i].id == info.id)
+            return std::move(all.sources[i]);
+      }
     return FailedPrecondition(
         "no job uses dataset {}: the next one looks at it by itself",
         info.name);

@@ -86,7 +86,7 @@ PoolsSeen Pools::See(const std::vector<PoolView>& others) const {
   for (const auto& [id, consumer] : sessions_->consumers().all()) {
     PoolJobSeen& job = jobs[consumer.job];
     job.name = consumer.job;
-    job.decoder_class = consumer.key.decoder_class;
+    job.decoder_class = consumer.keys[0].decoder_class;
     job.consumers.push_back(consumer.opening.consumer);
   }
   for (auto& [name, job] : jobs) seen.jobs.push_back(std::move(job));

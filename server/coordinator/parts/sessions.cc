@@ -68,7 +68,7 @@ std::vector<Sessions::Wake> Sessions::TakeWakes() {
 
 void Sessions::TellTable(const TableKey& key) {
   for (const SessionId id : consumers_.OfTable(key)) {
-    consumers_.Find(id)->pending = true;
+    consumers_.Find(id)->pending.insert(key);
     WakeLater(id);
   }
 }

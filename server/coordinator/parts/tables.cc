@@ -2,6 +2,7 @@
 #include "server/coordinator/parts/tables.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace leat::server {
@@ -36,10 +37,13 @@ double SamplesOwned(
 
 }  // namespace
 
-TableKey KeyOf(const State& state, const JobInfo& job) {
+std::vector<TableKey> KeysOf(const State& state, const JobInfo& job) {
   const std::optional<Decoders> decoders = state.DecodersOf(job.plan_hash);
-  return {job.dataset.id, job.spec.decoder_class,
-          decoders ? decoders->digest : Digest{}};
+  std::set<TableKey> keys;
+  for (const DatasetInfo& dataset : job.datasets)
+    keys.insert({dataset.id, job.spec.decoder_class,
+                 decoders ? decoders->digest : Digest{}});
+  return {keys.begin(), keys.end()};
 }
 
 void Tables::Recover(Effects* effects) {
@@ -62,12 +66,19 @@ void Tables::ProlongHold(Now now) {
 }
 
 void Tables::Use(const JobInfo& job, Effects* effects) {
-  assignments_.Use(KeyOf(*state_, job), job.dataset.fingerprint,
-                   job.dataset.shards.num_shards());
+  for (const TableKey& key : KeysOf(*state_, job)) {
+    const DatasetInfo& dataset =
+        *std::ranges::find(job.datasets, key.dataset_id, &DatasetInfo::id);
+    assignments_.Use(key, dataset.fingerprint, dataset.shards.num_shards());
+  }
   if (assignments_.has_new()) effects->Add(wake_);
 }
 
-void Tables::Release(const TableKey& key, Effects* effects) {
+void Tables::Release(std::span<const TableKey> keys, Effects* effects) {
+  for (const TableKey& key : keys) ReleaseOne(key, effects);
+}
+
+void Tables::ReleaseOne(const TableKey& key, Effects* effects) {
   const std::shared_ptr<const Assignment> gone = assignments_.Release(key);
   if (gone == nullptr || !assignments_.Uses(key.dataset_id)) return;
   // Its workers now own what the other tables of the dataset say.

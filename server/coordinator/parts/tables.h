@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,9 @@
 
 namespace leat::server {
 
-// Returns the key of the table that the job's consumers get.
-TableKey KeyOf(const State& state, const JobInfo& job);
+// Returns the keys of the tables that the job's consumers get: one per dataset,
+// each once, sorted.
+std::vector<TableKey> KeysOf(const State& state, const JobInfo& job);
 
 class Tables {
  public:
@@ -56,9 +58,9 @@ class Tables {
   void ProlongHold(Now now);
   bool held() const { return held_until_.has_value(); }
 
-  // Counts a user of the job's table: the job, or a consumer.
+  // Counts a user of the job's tables: the job, or a consumer.
   void Use(const JobInfo& job, Effects* effects);
-  void Release(const TableKey& key, Effects* effects);
+  void Release(std::span<const TableKey> keys, Effects* effects);
   void MembersChanged(Now now, Effects* effects);
   // Returns whether all tables are due now.
   bool Tick(Now now, Effects* effects);
@@ -78,6 +80,8 @@ class Tables {
   const Assignments& assignments() const { return assignments_; }
 
  private:
+  void ReleaseOne(const TableKey& key, Effects* effects);
+
   const CoordinatorConfig& config_;
   const State* const state_;
   Sessions* const sessions_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/batch/position.h"
 
+#include <functional>
+
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,10 +19,15 @@ Digest Plan(uint8_t seed) {
   return digest;
 }
 
+std::function<PositionHashes(const EpochStep&)> Always(const Digest& position,
+                                                       const Digest& plan) {
+  return [=](const EpochStep&) { return PositionHashes{position, plan}; };
+}
+
 std::string Refusal(std::string_view position, std::string_view job = "train",
                     uint8_t plan = 1, uint64_t steps = 100) {
   const auto decoded =
-      DecodePosition(position, job, {Plan(plan), Plan(plan)}, steps);
+      DecodePosition(position, job, Always(Plan(plan), Plan(plan)), steps);
   if (decoded.ok()) return "accepted";
   EXPECT_TRUE(absl::IsInvalidArgument(decoded.status()));
   return std::string(Message(decoded.status()));
@@ -31,7 +38,7 @@ TEST(Position, ComesBackAsItWentIn) {
   const std::string position = EncodePosition("train", Plan(1), next);
   EXPECT_LT(position.size(), 1024u);
   const auto decoded =
-      DecodePosition(position, "train", {Plan(1), Plan(9)}, 100);
+      DecodePosition(position, "train", Always(Plan(1), Plan(9)), 100);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(*decoded, next);
 }
@@ -77,7 +84,7 @@ TEST(Position, OfAnotherPlanOfTheSameJobSaysSo) {
 TEST(Position, OfAnOlderReleaseNamesThePlanHash) {
   const std::string position = EncodePosition("train", Plan(9), {3, 4});
   const auto decoded =
-      DecodePosition(position, "train", {Plan(1), Plan(9)}, 100);
+      DecodePosition(position, "train", Always(Plan(1), Plan(9)), 100);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(*decoded, (EpochStep{3, 4}));
 }

@@ -25,7 +25,7 @@ TEST_F(ClusterTest, WorkersAreToldWhereAnIteratorEnds) {
 TEST_F(ClusterTest, AStreamIsOpenedInItsOneEpoch) {
   Start(1, {.last_batch = LastBatch::kStream});
   const std::string position =
-      EncodePosition("train", PositionHash(info_), {3, 5});
+      EncodePosition("train", PositionHash(info_, 0), {3, 5});
   for (const absl::Status& status :
        {job_->Open({.epoch = 3, .step = 5}).status(),
         job_->Open({.position = position}).status(),

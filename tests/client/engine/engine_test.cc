@@ -60,8 +60,7 @@ EngineOptions OptionsFor(std::shared_ptr<SilentLink::Latches> latches) {
   const BatchSchema schema{{{"x", DType::kInt64, {}, kRowBytes}}};
   EngineOptions options;
   options.job = "train";
-  options.dataset_id = "d";
-  options.shards = *ShardTable::Uniform(kSamples, kShardSize);
+  options.datasets = {{"d", *ShardTable::Uniform(kSamples, kShardSize)}};
   options.steps_per_epoch = 10;
   options.plan = [](uint64_t, uint64_t, std::span<uint64_t> samples) {
     std::fill(samples.begin(), samples.end(), 3);
@@ -69,8 +68,8 @@ EngineOptions OptionsFor(std::shared_ptr<SilentLink::Latches> latches) {
   options.map = *RowMap::Create({}, kRows);
   options.layout = std::make_shared<BatchLayout>(schema, kRows);
   options.pool = BatchPool::Create(options.layout->bytes, 4);
-  options.table = *AssignmentTable::FromProto(MakeAssignment(2), "d",
-                                              options.shards.num_shards());
+  options.table = *AssignmentTable::FromProto(
+      MakeAssignment(2), "d", options.datasets[0].shards.num_shards());
   options.links = [latches](const std::string&,
                             std::shared_ptr<LinkHandler> handler) {
     return std::make_shared<SilentLink>(std::move(handler), latches);

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "leat/v1/admin.grpc.pb.h"
@@ -40,14 +41,16 @@ JobInfo MakeFakeJob(const FakeJobOptions& options) {
           {"name", std::string("photos")}}}};
     graph.outputs[0].second = {0, 0};
   }
-  CheckedGraph checked = *CheckSpec(info.spec);
+  const CheckedJob job = *CheckJob(info.spec);
+  const CheckedGraph& checked = job.sources[0];
+  info.datasets.resize(1);
   graph = checked.graph;
   info.schema = checked.schema;
-  info.dataset.reader = CanonicalText(graph.nodes[checked.reader]);
-  info.dataset.id = ToHex(HashOf(info.dataset.reader));
-  info.dataset.name = "fake";
-  info.dataset.shards = *ShardTable::Uniform(options.samples, 10);
-  info.plan_hash = PlanHash(info.spec, info.dataset);
+  info.datasets[0].reader = CanonicalText(graph.nodes[checked.reader]);
+  info.datasets[0].id = ToHex(HashOf(info.datasets[0].reader));
+  info.datasets[0].name = "fake";
+  info.datasets[0].shards = *ShardTable::Uniform(options.samples, 10);
+  info.plan_hash = PlanHash(info.spec, info.datasets);
   return info;
 }
 
@@ -202,7 +205,7 @@ void FakeCoordinator::Kill() {
 void FakeCoordinator::SetWorkers(const std::vector<const FakeWorker*>& workers,
                                  uint64_t instance) {
   v1::Assignment assignment;
-  assignment.set_dataset_id(job_.dataset.id);
+  assignment.set_dataset_id(job_.datasets[0].id);
   assignment.set_instance(instance);
   const size_t per_shard = std::min<size_t>(workers.size(), 2);
   assignment.set_owners_per_shard(static_cast<uint32_t>(per_shard));
@@ -212,7 +215,7 @@ void FakeCoordinator::SetWorkers(const std::vector<const FakeWorker*>& workers,
     ref->set_address(worker->address());
     ref->set_public_key(worker->public_key());
   }
-  for (uint32_t s = 0; s < job_.dataset.shards.num_shards(); ++s)
+  for (uint32_t s = 0; s < job_.datasets[0].shards.num_shards(); ++s)
     for (size_t i = 0; i < per_shard; ++i) {
       const size_t owner = (s + i) % workers.size();
       assignment.mutable_owners()->push_back(static_cast<char>(owner));

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -44,6 +45,13 @@ DatasetInfo Dataset(uint64_t samples) {
   return dataset;
 }
 
+absl::Status Against(const JobSpec& spec, const DatasetInfo& dataset) {
+  return CheckAgainst(spec, {&dataset, 1});
+}
+Digest HashOf(const JobSpec& spec, const DatasetInfo& dataset) {
+  return PlanHash(spec, {&dataset, 1});
+}
+
 std::string ErrorOf(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(Message(status));
@@ -52,7 +60,7 @@ std::string ErrorOf(const absl::Status& status) {
 std::string SpecError(const std::function<void(JobSpec*)>& change) {
   JobSpec spec = Spec();
   change(&spec);
-  return ErrorOf(CheckSpec(spec).status());
+  return ErrorOf(CheckJob(spec).status());
 }
 
 TEST(Names, AreThoseOfTheInterface) {
@@ -71,19 +79,19 @@ TEST(Names, AreThoseOfTheInterface) {
   EXPECT_EQ(Name(Order{9}), "unknown");
 }
 
-TEST(CheckSpec, ReturnsTheNormalisedPipeline) {
-  const auto checked = CheckSpec(Spec());
+TEST(CheckJob, ReturnsTheNormalisedPipeline) {
+  const auto checked = CheckJob(Spec());
   ASSERT_TRUE(checked.ok()) << checked.status();
   ASSERT_EQ(checked->schema.fields.size(), 2u);
   EXPECT_EQ(checked->schema.fields[0].shape, (Shape{8, 8, 3}));
 }
 
-TEST(CheckSpec, ABudgetOfBadSamplesIsAShareOfTheDataset) {
+TEST(CheckJob, ABudgetOfBadSamplesIsAShareOfTheDataset) {
   JobSpec spec = Spec();
   spec.on_bad_sample = BadSamplePolicy::kZero;
   for (const double share : {0.0, 0.01, 1.0}) {
     spec.max_bad = share;
-    EXPECT_TRUE(CheckSpec(spec).ok()) << share;
+    EXPECT_TRUE(CheckJob(spec).ok()) << share;
   }
   const auto allowed = [&spec](double share, uint64_t samples) {
     spec.max_bad = share;
@@ -97,18 +105,18 @@ TEST(CheckSpec, ABudgetOfBadSamplesIsAShareOfTheDataset) {
     EXPECT_EQ(allowed(static_cast<double>(percent) / 100, 100), percent);
 }
 
-TEST(CheckSpec, TakesEveryLegalName) {
+TEST(CheckJob, TakesEveryLegalName) {
   for (std::string name : {"a", "A.b_c-9", "..."}) {
     JobSpec spec = Spec();
     spec.name = name;
-    EXPECT_TRUE(CheckSpec(spec).ok());
+    EXPECT_TRUE(CheckJob(spec).ok());
   }
   JobSpec spec = Spec();
   spec.name = std::string(128, 'x');
-  EXPECT_TRUE(CheckSpec(spec).ok());
+  EXPECT_TRUE(CheckJob(spec).ok());
 }
 
-TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
+TEST(CheckJob, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
   EXPECT_EQ(SpecError([](JobSpec* s) { s->name = ""; }),
             "job name \"\": want 1 to 128 of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->name = "a b"; }),
@@ -165,7 +173,7 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
             "shuffle_window 65537: want 1 to 65536 shards");
 }
 
-TEST(CheckSpec, RefusesAnOutputNamedValidWhereZeroAddsOne) {
+TEST(CheckJob, RefusesAnOutputNamedValidWhereZeroAddsOne) {
   const auto rename = [](JobSpec* s) {
     s->on_bad_sample = BadSamplePolicy::kZero;
     s->pipeline.outputs[0].first = "valid";
@@ -182,28 +190,28 @@ TEST(CheckSpec, RefusesAnOutputNamedValidWhereZeroAddsOne) {
             "a field of this name");
   JobSpec spec = Spec();
   spec.pipeline.outputs[0].first = "valid";
-  EXPECT_TRUE(CheckSpec(spec).ok());
+  EXPECT_TRUE(CheckJob(spec).ok());
 }
 
-TEST(CheckSpec, PassesThePipelinesErrorsOn) {
+TEST(CheckJob, PassesThePipelinesErrorsOn) {
   EXPECT_THAT(SpecError([](JobSpec* s) { s->pipeline.nodes[1].op = "decod"; }),
               HasSubstr("decode"));
 }
 
 TEST(CheckAgainst, TakesABatchAsLargeAsTheDataset) {
-  EXPECT_TRUE(CheckAgainst(Spec(), Dataset(12)).ok());
+  EXPECT_TRUE(Against(Spec(), Dataset(12)).ok());
 }
 
 TEST(CheckAgainst, ErrorsNameTheValueAndWhatIsWanted) {
   JobSpec spec = Spec();
-  EXPECT_EQ(ErrorOf(CheckAgainst(spec, Dataset(0))),
+  EXPECT_EQ(ErrorOf(Against(spec, Dataset(0))),
             "dataset \"photos\" has 0 samples: want at least 1");
   EXPECT_EQ(
-      ErrorOf(CheckAgainst(spec, Dataset(11))),
+      ErrorOf(Against(spec, Dataset(11))),
       "batch 12: want at most 11, the samples of dataset \"photos\", or a "
       "last_batch other than \"drop\"");
   spec.num_parts = 3;
-  EXPECT_EQ(ErrorOf(CheckAgainst(spec, Dataset(11))),
+  EXPECT_EQ(ErrorOf(Against(spec, Dataset(11))),
             "batch 12 in 3 parts takes 4 rows a part: want at most 3, the "
             "samples of the smallest part of dataset \"photos\", or a "
             "last_batch other than \"drop\"");
@@ -211,7 +219,7 @@ TEST(CheckAgainst, ErrorsNameTheValueAndWhatIsWanted) {
   for (LastBatch last_batch :
        {LastBatch::kFill, LastBatch::kPad, LastBatch::kMask}) {
     spec.last_batch = last_batch;
-    EXPECT_EQ(ErrorOf(CheckAgainst(spec, Dataset(11))),
+    EXPECT_EQ(ErrorOf(Against(spec, Dataset(11))),
               "num_parts 12: want at most 11, the samples of dataset "
               "\"photos\", or last_batch \"partial\"");
   }
@@ -222,10 +230,10 @@ TEST(CheckAgainst, TakesALargerBatchUnderOtherPolicies) {
   for (LastBatch last_batch : {LastBatch::kFill, LastBatch::kPad,
                                LastBatch::kMask, LastBatch::kPartial}) {
     spec.last_batch = last_batch;
-    EXPECT_TRUE(CheckAgainst(spec, Dataset(1)).ok());
+    EXPECT_TRUE(Against(spec, Dataset(1)).ok());
   }
   spec.num_parts = 12;
-  EXPECT_TRUE(CheckAgainst(spec, Dataset(1)).ok());  // partial
+  EXPECT_TRUE(Against(spec, Dataset(1)).ok());  // partial
 }
 
 // Every change that affects bytes, by the field's name.
@@ -248,76 +256,76 @@ std::map<std::string, std::function<void(JobSpec*)>> Changes() {
 }
 
 TEST(PlanHash, SeesEverythingThatChangesBytes) {
-  std::set<Digest> hashes = {PlanHash(Spec(), Dataset(50))};
+  std::set<Digest> hashes = {HashOf(Spec(), Dataset(50))};
   for (const auto& [field, change] : Changes()) {
     JobSpec spec = Spec();
     change(&spec);
-    EXPECT_TRUE(hashes.insert(PlanHash(spec, Dataset(50))).second) << field;
+    EXPECT_TRUE(hashes.insert(HashOf(spec, Dataset(50))).second) << field;
   }
   JobSpec rotating = Spec();
   Changes().at("num_parts")(&rotating);
   rotating.rotate_parts = true;
-  EXPECT_TRUE(hashes.insert(PlanHash(rotating, Dataset(50))).second);
+  EXPECT_TRUE(hashes.insert(HashOf(rotating, Dataset(50))).second);
   rotating.mix_parts = true;
-  EXPECT_TRUE(hashes.insert(PlanHash(rotating, Dataset(50))).second);
+  EXPECT_TRUE(hashes.insert(HashOf(rotating, Dataset(50))).second);
   DatasetInfo other = Dataset(50);
   other.fingerprint[31] ^= 1;
-  EXPECT_TRUE(hashes.insert(PlanHash(Spec(), other)).second);
+  EXPECT_TRUE(hashes.insert(HashOf(Spec(), other)).second);
 }
 
 TEST(PlanHash, DoesNotSeeNamesNorAWindowWithoutEffect) {
   JobSpec spec = Spec();
-  const Digest hash = PlanHash(spec, Dataset(50));
+  const Digest hash = HashOf(spec, Dataset(50));
   spec.name = "other";
   spec.shuffle_window = 3;
   spec.max_bad = 0.5;  // it ends a job, but affects no batch
   DatasetInfo dataset = Dataset(50);
   dataset.name = "elsewhere";
-  EXPECT_EQ(PlanHash(spec, dataset), hash);
+  EXPECT_EQ(HashOf(spec, dataset), hash);
 }
 
 TEST(PlanHash, SeesTheWindowOfAShardShuffle) {
   JobSpec spec = Spec();
   spec.order = Order::kShardShuffle;
-  const Digest hash = PlanHash(spec, Dataset(50));
+  const Digest hash = HashOf(spec, Dataset(50));
   spec.shuffle_window = 3;
-  EXPECT_NE(PlanHash(spec, Dataset(50)), hash);
+  EXPECT_NE(HashOf(spec, Dataset(50)), hash);
 }
 
 JobInfo InfoOf(JobSpec spec, DatasetInfo dataset) {
-  JobInfo job{.spec = std::move(spec), .dataset = std::move(dataset)};
-  job.plan_hash = PlanHash(job.spec, job.dataset);
+  JobInfo job{.spec = std::move(spec), .datasets = {std::move(dataset)}};
+  job.plan_hash = PlanHash(job.spec, job.datasets);
   return job;
 }
 
 TEST(PositionHash, IsThePlanHashWhereTheContentIsNotKnown) {
   const JobInfo job = InfoOf(Spec(), Dataset(50));
-  EXPECT_EQ(PositionHash(job), job.plan_hash);
+  EXPECT_EQ(PositionHash(job, 0), job.plan_hash);
 }
 
 TEST(PositionHash, SeesWhatTheRecordsAreAndNotWhereTheyLie) {
   DatasetInfo dataset = Dataset(50);
   dataset.content.fill(3);
   JobSpec spec = Spec();
-  const Digest hash = PositionHash(InfoOf(spec, dataset));
-  EXPECT_NE(hash, PlanHash(spec, dataset));
+  const Digest hash = PositionHash(InfoOf(spec, dataset), 0);
+  EXPECT_NE(hash, HashOf(spec, dataset));
   dataset.fingerprint[31] ^= 1;
   spec.pipeline.nodes[0].args["path"] = std::string("/elsewhere");
-  EXPECT_EQ(PositionHash(InfoOf(spec, dataset)), hash);
+  EXPECT_EQ(PositionHash(InfoOf(spec, dataset), 0), hash);
   spec.pipeline.nodes[0].args["repeat"] = int64_t{2};
-  EXPECT_NE(PositionHash(InfoOf(spec, dataset)), hash);
+  EXPECT_NE(PositionHash(InfoOf(spec, dataset), 0), hash);
   dataset.content[0] ^= 1;
-  EXPECT_NE(PositionHash(InfoOf(Spec(), dataset)), hash);
+  EXPECT_NE(PositionHash(InfoOf(Spec(), dataset), 0), hash);
 }
 
 TEST(PositionHash, SeesEverythingElseThatChangesBytes) {
   DatasetInfo dataset = Dataset(50);
   dataset.content.fill(3);
-  std::set<Digest> hashes = {PositionHash(InfoOf(Spec(), dataset))};
+  std::set<Digest> hashes = {PositionHash(InfoOf(Spec(), dataset), 0)};
   for (const auto& [field, change] : Changes()) {
     JobSpec spec = Spec();
     change(&spec);
-    EXPECT_TRUE(hashes.insert(PositionHash(InfoOf(spec, dataset))).second)
+    EXPECT_TRUE(hashes.insert(PositionHash(InfoOf(spec, dataset), 0)).second)
         << field;
   }
 }
@@ -362,15 +370,14 @@ TEST(PlanHash, IsGolden) {
   specs["stream_with_a_draw_for_steps"] = stream;
   JobSpec reduced = specs["usual"];
   reduced.pipeline.nodes[1].args["reduce"] = Value(std::string("none"));
-  EXPECT_EQ(PlanHash(reduced, Dataset(50)),
-            PlanHash(specs["usual"], Dataset(50)));
+  EXPECT_EQ(HashOf(reduced, Dataset(50)), HashOf(specs["usual"], Dataset(50)));
   reduced.pipeline.nodes[1].args["reduce"] = Value(std::string("auto"));
   specs["reduced"] = reduced;
   const auto lines = GoldenLines("plan_hash.txt");
   EXPECT_EQ(lines.size(), specs.size());
   for (const auto& line : lines) {
     ASSERT_EQ(line.size(), 2u);
-    EXPECT_EQ(ToHex(PlanHash(specs.at(line[0]), Dataset(50))), line[1])
+    EXPECT_EQ(ToHex(HashOf(specs.at(line[0]), Dataset(50))), line[1])
         << line[0];
   }
 }
@@ -431,7 +438,7 @@ TEST(Difference, ShowsTheFirstLineOfThePipelineThatDiffers) {
   EXPECT_THAT(Difference(other, Spec()), HasSubstr("\"(end)\" !="));
 }
 
-TEST(CheckSpec, RefusesSubstitutesForSamplesThatConsumersSupply) {
+TEST(CheckJob, RefusesSubstitutesForSamplesThatConsumersSupply) {
   JobSpec spec = Spec();
   EXPECT_FALSE(IsExternal(spec));
   spec.pipeline.nodes[0] = {
@@ -443,10 +450,10 @@ TEST(CheckSpec, RefusesSubstitutesForSamplesThatConsumersSupply) {
   for (const BadSamplePolicy policy :
        {BadSamplePolicy::kFail, BadSamplePolicy::kZero}) {
     spec.on_bad_sample = policy;
-    EXPECT_TRUE(CheckSpec(spec).ok()) << CheckSpec(spec).status();
+    EXPECT_TRUE(CheckJob(spec).ok()) << CheckJob(spec).status();
   }
   spec.on_bad_sample = BadSamplePolicy::kReplace;
-  EXPECT_THAT(ErrorOf(CheckSpec(spec).status()),
+  EXPECT_THAT(ErrorOf(CheckJob(spec).status()),
               HasSubstr("readers.external bring the samples of their own"));
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "core/plan/checked_job.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 
@@ -129,7 +130,7 @@ void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
       spec.num_parts, spec.mix_parts, Name(spec.order), Name(spec.last_batch)));
   DatasetInfo dataset;
   dataset.shards = table;
-  if (!CheckAgainst(spec, dataset).ok()) return;
+  if (!CheckAgainst(spec, {&dataset, 1}).ok()) return;
   const Plan plan(spec, table);
   for (uint64_t epoch : {0, 1}) {
     const std::vector<Samples> orders = PartOrders(spec, table, epoch);

@@ -14,12 +14,8 @@ using Samples = std::vector<uint64_t>;
 
 constexpr SampleOrder::Run kRun = {.range = {10, 50}, .number = 2};
 
-JobSpec Spec(Order order) {
-  JobSpec spec;
-  spec.seed = 7;
-  spec.order = order;
-  spec.shuffle_window = 2;
-  return spec;
+SampleOrder::Options Of(Order order) {
+  return {.seed = 7, .order = order, .window = 2};
 }
 
 ShardTable Table() { return ShardTable::Uniform(60, 5).value(); }
@@ -37,7 +33,7 @@ TEST(SampleOrder, APassHasEverySampleOfItsRunOnce) {
   std::iota(run.begin(), run.end(), kRun.range.begin);
   for (const Order kind :
        {Order::kSequential, Order::kGlobalShuffle, Order::kShardShuffle}) {
-    const SampleOrder order(Spec(kind), Table(), 1);
+    const SampleOrder order(Of(kind), Table(), 1);
     Samples samples = Pass(order, 3);
     EXPECT_EQ(samples == run, kind == Order::kSequential);
     std::ranges::sort(samples);
@@ -47,7 +43,7 @@ TEST(SampleOrder, APassHasEverySampleOfItsRunOnce) {
 
 TEST(SampleOrder, PassesAndRunsHaveOrdersOfTheirOwn) {
   for (const Order kind : {Order::kGlobalShuffle, Order::kShardShuffle}) {
-    const SampleOrder order(Spec(kind), Table(), 1);
+    const SampleOrder order(Of(kind), Table(), 1);
     EXPECT_NE(Pass(order, 0), Pass(order, 1));
     EXPECT_NE(Pass(order, 0), Pass(order, 0, {.range = kRun.range}));
   }
@@ -55,14 +51,14 @@ TEST(SampleOrder, PassesAndRunsHaveOrdersOfTheirOwn) {
 
 // More orders than are kept come and go, and each is made anew as it was.
 TEST(SampleOrder, AnOrderThatWasDroppedComesBackTheSame) {
-  const SampleOrder order(Spec(Order::kShardShuffle), Table(), 1);
+  const SampleOrder order(Of(Order::kShardShuffle), Table(), 1);
   const Samples first = Pass(order, 0);
   for (uint64_t pass = 1; pass < 100; ++pass) Pass(order, pass);
   EXPECT_EQ(Pass(order, 0), first);
 }
 
 TEST(SampleOrder, AnEmptyRunMapsNothing) {
-  const SampleOrder order(Spec(Order::kShardShuffle), Table(), 4);
+  const SampleOrder order(Of(Order::kShardShuffle), Table(), 4);
   EXPECT_TRUE(Pass(order, 0, {.range = {5, 5}}).empty());
 }
 

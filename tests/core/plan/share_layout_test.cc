@@ -182,7 +182,9 @@ TEST(ShareLayout, ASourceHasTheRowsOfAStreamJobOfItsSeed) {
       const auto shards =
           ShardTable::Uniform(mix.sources[source][0], 3).value();
       const Plan alone(spec, shards);
-      const SampleOrder in_mixture(spec, shards, 1);
+      const SampleOrder in_mixture(
+          {.seed = spec.seed, .order = order, .window = spec.shuffle_window},
+          shards, 1);
       for (uint64_t step = 0; step < 8; ++step)
         for (const uint32_t row : AllRows(mix.batch)) {
           const Spot spot = layout.SpotOf(0, step, row);
@@ -379,12 +381,13 @@ TEST(ShareLayout, IsGolden) {
       EXPECT_EQ(WhereOf(spot),
                 (Where{small(4), small(5), number(6), number(7)}))
           << line[1] << " " << line[2] << " " << line[3];
-      JobSpec spec;
-      spec.seed = mix.sources.size() == 1 ? mix.seed
-                                          : SourceSeed(mix.seed, spot.source);
+      const uint64_t seed = mix.sources.size() == 1
+                                ? mix.seed
+                                : SourceSeed(mix.seed, spot.source);
       const uint64_t samples = layout.sources()[spot.source].num_samples;
       uint64_t sample = spot.position;
-      SampleOrder(spec, ShardTable::Uniform(samples, samples).value(), 1)
+      SampleOrder({.seed = seed}, ShardTable::Uniform(samples, samples).value(),
+                  1)
           .Map(spot.pass, spot.run, std::span(&sample, 1));
       EXPECT_EQ(sample, number(8));
     }

@@ -161,15 +161,16 @@ TEST(Convert, ShardTablesSurviveAndLiesAboutTheirSumAreFound) {
 
 JobInfo Job() {
   JobInfo job{.spec = SpecWithEveryKindOfValue()};
-  job.dataset = {.id = "abc",
-                 .name = "photos",
-                 .reader = "r",
-                 .shards = ShardTable::Uniform(100, 10).value()};
-  job.dataset.classes = {"cat", "dog"};
-  job.dataset.content.fill(5);
+  job.datasets.resize(1);
+  job.datasets[0] = {.id = "abc",
+                     .name = "photos",
+                     .reader = "r",
+                     .shards = ShardTable::Uniform(100, 10).value()};
+  job.datasets[0].classes = {"cat", "dog"};
+  job.datasets[0].content.fill(5);
   job.schema.fields = {{"image", DType::kUint8, {224, 224, 3}, 150528},
                        {"label", DType::kInt32, {}, 4}};
-  job.plan_hash = PlanHash(job.spec, job.dataset);
+  job.plan_hash = PlanHash(job.spec, job.datasets);
   return job;
 }
 
@@ -179,8 +180,8 @@ TEST(Convert, JobsSurviveTheWire) {
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->spec, job.spec);
   EXPECT_EQ(back->schema, job.schema);
-  EXPECT_EQ(back->dataset.classes, job.dataset.classes);
-  EXPECT_EQ(back->dataset.content, job.dataset.content);
+  EXPECT_EQ(back->datasets[0].classes, job.datasets[0].classes);
+  EXPECT_EQ(back->datasets[0].content, job.datasets[0].content);
 }
 
 TEST(Convert, AJobThatIsShownHidesTheSecretsOfItsPlaces) {
@@ -210,7 +211,7 @@ TEST(Convert, AJobOfAReleaseThatDidNotTellTheContentIsTaken) {
   proto.mutable_dataset()->clear_content();
   const absl::StatusOr<JobInfo> back = FromProto(proto);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->dataset.content, Digest{});
+  EXPECT_EQ(back->datasets[0].content, Digest{});
   proto.mutable_dataset()->set_content("short");
   EXPECT_EQ(FromProto(proto).status().code(),
             absl::StatusCode::kInvalidArgument);

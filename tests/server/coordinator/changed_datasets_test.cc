@@ -71,7 +71,7 @@ class ChangedDatasets : public testing::Test {
     return (**box)->info;
   }
   static const DatasetInfo& DatasetOf(const World::Box& box) {
-    return (**box)->info->dataset;
+    return (**box)->info->datasets[0];
   }
   std::vector<std::string> States() {
     std::vector<std::string> states;
@@ -101,7 +101,7 @@ TEST_F(ChangedDatasets, ANewJobLooksAndTakesTheListingIfNothingHasChanged) {
   EXPECT_EQ(asked.look->sha256, HashOf("look of one"));
   EXPECT_FALSE(asked.look_only);
   ASSERT_TRUE(Looked(asked).ok());
-  EXPECT_EQ(DatasetOf(box).id, first->dataset.id);
+  EXPECT_EQ(DatasetOf(box).id, first->datasets[0].id);
   const DatasetView view = world_->Datasets().at(0);
   EXPECT_EQ(view.looked_entries, 5u);
   EXPECT_TRUE(view.looked_at.has_value());
@@ -111,10 +111,10 @@ TEST_F(ChangedDatasets, AChangedOneIsListedAndOldJobsKeepTheirs) {
   const auto first = First();
   World::Box box = Create("second");
   List(*world_.Asked(worker_), "two", 500);
-  EXPECT_NE(DatasetOf(box).id, first->dataset.id);
+  EXPECT_NE(DatasetOf(box).id, first->datasets[0].id);
   EXPECT_EQ(DatasetOf(box).shards.num_samples(), 500u);
   EXPECT_NE((**box)->info->plan_hash, first->plan_hash);
-  EXPECT_EQ((*world_->GetJob("first"))->dataset.id, first->dataset.id);
+  EXPECT_EQ((*world_->GetJob("first"))->datasets[0].id, first->datasets[0].id);
   EXPECT_THAT(States(), ElementsAre("ready", "replaced"));
   // A third job looks at the last listing.
   World::Box third = Create("third");
@@ -130,14 +130,14 @@ TEST_F(ChangedDatasets, OneThatIsAsBeforeHasItsOldListing) {
   List(*world_.Asked(worker_), "two");
   World::Box box = Create("third");
   List(*world_.Asked(worker_), "one");
-  EXPECT_EQ(DatasetOf(box).id, first->dataset.id);
+  EXPECT_EQ(DatasetOf(box).id, first->datasets[0].id);
   world_.Restart();
   const SessionId worker = world_.Join("a");
   World::Box fourth = Create("fourth");
   const IndexDirective asked = *world_.Asked(worker);
   EXPECT_EQ(asked.look->sha256, HashOf("look of one"));
   ASSERT_TRUE(Looked(asked).ok());
-  EXPECT_EQ(DatasetOf(fourth).id, first->dataset.id);
+  EXPECT_EQ(DatasetOf(fourth).id, first->datasets[0].id);
 }
 
 // The state of a coordinator is compacted to events that recreate it.
@@ -159,7 +159,7 @@ TEST_F(ChangedDatasets, CompactedEventsKnowTheLastListing) {
     ASSERT_TRUE(read.ok()) << read.status();
     ASSERT_TRUE(again.Apply(*read).ok());
   }
-  const std::string& id = state.FindJob("first")->info->dataset.id;
+  const std::string& id = state.FindJob("first")->info->datasets[0].id;
   const DatasetRecord* last =
       again.CurrentListing(again.FindDataset(id)->reader_id);
   ASSERT_NE(last, nullptr);
@@ -243,13 +243,13 @@ TEST_F(ChangedDatasets, RelistAlwaysListsAndNeverTakesWhatIsThere) {
   const auto first = First();
   World::Box never = Create("never", Relist::kNever);
   ASSERT_TRUE(never->has_value());
-  EXPECT_EQ(DatasetOf(never).id, first->dataset.id);
+  EXPECT_EQ(DatasetOf(never).id, first->datasets[0].id);
   EXPECT_FALSE(world_.Asked(worker_).has_value());
   World::Box always = Create("always", Relist::kAlways);
   const IndexDirective asked = *world_.Asked(worker_);
   EXPECT_FALSE(asked.look.has_value());
   List(asked, "two");
-  EXPECT_NE(DatasetOf(always).id, first->dataset.id);
+  EXPECT_NE(DatasetOf(always).id, first->datasets[0].id);
   // Nothing is looked at for an existing job.
   World::Box attached = Create("first", Relist::kNever);
   ASSERT_TRUE(attached->has_value());
@@ -359,14 +359,14 @@ TEST_F(ChangedDatasets, ARefreshListsAgainAndSaysHowItWent) {
   // The name means the last listing, which no job uses.
   refresh("photos");
   EXPECT_EQ(results.back().code(), absl::StatusCode::kFailedPrecondition);
-  refresh(first->dataset.id);
+  refresh(first->datasets[0].id);
   const IndexDirective again = *world_.Asked(worker_);
   ASSERT_TRUE(world_
                   ->FailIndex(again.dataset_id, again.request_id,
                               NotFound("/d: no such directory"), world_.now())
                   .ok());
   EXPECT_THAT(results.back().ToString(), HasSubstr("no such directory"));
-  refresh(first->dataset.id);
+  refresh(first->datasets[0].id);
   world_->Shutdown();
   EXPECT_TRUE(absl::IsUnavailable(results.back()));
 }

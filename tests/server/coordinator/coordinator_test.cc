@@ -94,14 +94,14 @@ TEST(Coordinator, ASilentWorkerIsLostAndComesBackWithAHeartbeat) {
   world.Advance(milliseconds(60));
   EXPECT_EQ(world->Workers()[1].state, WorkerState::kLost);
   EXPECT_TRUE(world.Found("WORKER_LOST"));
-  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+  EXPECT_EQ(world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact)
                 ->workers.size(),
             1u);
   ASSERT_TRUE(world.Beat(b).ok());
   world.Advance(milliseconds(60));
   EXPECT_EQ(world->Workers()[1].state, WorkerState::kReady);
   EXPECT_FALSE(world.Found("WORKER_LOST"));
-  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+  EXPECT_EQ(world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact)
                 ->workers.size(),
             2u);
 }
@@ -159,9 +159,9 @@ TEST(Coordinator, AWorkerWithoutAJobsClassOwnsNoneOfItsShards) {
   spec.decoder_class = DecoderClass::kNvjpeg;
   const auto nvjpeg = world.MakeJob(spec, gpu);
   const auto both =
-      world->AssignmentOf(exact->dataset.id, DecoderClass::kExact);
+      world->AssignmentOf(exact->datasets[0].id, DecoderClass::kExact);
   const auto one =
-      world->AssignmentOf(nvjpeg->dataset.id, DecoderClass::kNvjpeg);
+      world->AssignmentOf(nvjpeg->datasets[0].id, DecoderClass::kNvjpeg);
   EXPECT_EQ(both->workers.size(), 2u);
   ASSERT_EQ(one->workers.size(), 1u);
   EXPECT_EQ(one->workers[0].name, "gpu");
@@ -177,7 +177,8 @@ TEST(Coordinator, DrainedWorkersOwnNothingAndStayMembers) {
   ASSERT_TRUE(world.Drain("a").ok());
   ASSERT_TRUE(world.Drain("a").ok()) << "idempotent";
   world.Advance(milliseconds(60));
-  const auto now = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  const auto now =
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact);
   ASSERT_EQ(now->workers.size(), 1u);
   EXPECT_EQ(now->workers[0].name, "b");
   EXPECT_EQ(world.Drain("nobody").code(), StatusCode::kNotFound);
@@ -233,8 +234,8 @@ TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
   EXPECT_THAT(std::string(Message(used)), testing::HasSubstr("j"));
   EXPECT_EQ(world.DeleteJob("k").code(), StatusCode::kNotFound);
   EXPECT_TRUE(world.DeleteJob("j").ok());
-  EXPECT_TRUE(world.DeleteDataset(job->dataset.id.substr(0, 8)).ok());
-  EXPECT_EQ(world->BlocksOf(job->dataset.id).status().code(),
+  EXPECT_TRUE(world.DeleteDataset(job->datasets[0].id.substr(0, 8)).ok());
+  EXPECT_EQ(world->BlocksOf(job->datasets[0].id).status().code(),
             StatusCode::kNotFound);
   world.MakeJob(SpecOf("j", "/d"), a);  // listed again
 }
@@ -254,7 +255,7 @@ TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
           .code(),
       StatusCode::kNotFound);
   world->CloseConsumer(consumer, world.now());
-  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
+  EXPECT_EQ(world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact),
             nullptr);
 }
 

@@ -33,13 +33,13 @@ TEST(Expiry, AnUnusedJobGoesWithItsDatasetAndIndex) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   world.Advance(hours(29 * 24));
   EXPECT_EQ(JobNames(world), Names{"j"});
-  EXPECT_TRUE(world->BlocksOf(job->dataset.id).ok());
+  EXPECT_TRUE(world->BlocksOf(job->datasets[0].id).ok());
   world.Advance(hours(2 * 24));
   EXPECT_TRUE(JobNames(world).empty());
   EXPECT_TRUE(world->Datasets().empty());
-  EXPECT_EQ(world->BlocksOf(job->dataset.id).status().code(),
+  EXPECT_EQ(world->BlocksOf(job->datasets[0].id).status().code(),
             StatusCode::kNotFound);
-  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
+  EXPECT_EQ(world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact),
             nullptr);
   world.MakeJob(SpecOf("j", "/d"), a);  // and can be created again
 }

@@ -23,7 +23,7 @@ TEST(KnownWorkers, ConsumersAreToldTheKeysOfThoseWhoLive) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   world.Advance(seconds(1));
   const auto table = [&] {
-    return world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+    return world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact);
   };
   ASSERT_NE(table(), nullptr);
   v1::ConsumerSessionResponse told;

@@ -159,8 +159,9 @@ TEST(Outage, ATableWithOwnersIsNeverReplacedByAnEmptyOne) {
     world->CloseWorker(session, /*left=*/true, world.now());
   world.Advance(seconds(1));
   EXPECT_TRUE(world->Workers().empty());
-  EXPECT_FALSE(world->AssignmentOf(fleet.job_->dataset.id, DecoderClass::kExact)
-                   ->workers.empty());
+  EXPECT_FALSE(
+      world->AssignmentOf(fleet.job_->datasets[0].id, DecoderClass::kExact)
+          ->workers.empty());
 }
 
 TEST(Outage, OneSilentWorkerOfManyIsLostInTime) {
@@ -270,7 +271,7 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   const SessionId consumer = world.Open(*other, "d");
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
   StorageFailures failures = FailuresOf();
-  failures = FailuresOf(other->dataset.fingerprint);
+  failures = FailuresOf(other->datasets[0].fingerprint);
   ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, failures).ok());
   world.Advance(milliseconds(60));
   EXPECT_EQ(fleet.Next(), nullptr) << "nothing of the first dataset moved";
@@ -282,7 +283,7 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
               testing::HasSubstr("it owns no shards of that"));
 
   // It can no longer read the first one, but the second one.
-  failures = FailuresOf(fleet.job_->dataset.fingerprint);
+  failures = FailuresOf(fleet.job_->datasets[0].fingerprint);
   ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, failures).ok());
   world.Advance(milliseconds(60));
   without = fleet.Next();

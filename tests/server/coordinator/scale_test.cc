@@ -76,7 +76,8 @@ TEST(Scale, ConsumersThatOpenMakeNoNewVersions) {
     world.Write();
   }
   world.Advance(milliseconds(60));
-  const auto after = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  const auto after =
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact);
   EXPECT_EQ(after->version, before->version + 1);
 }
 
@@ -89,7 +90,7 @@ TEST(Scale, ATableIsEncodedOnceForAllItsConsumers) {
   v1::ConsumerSessionResponse response;
   ASSERT_TRUE(response.ParseFromString(one->encoded));
   const v1::Assignment& sent = response.assignment();
-  EXPECT_EQ(sent.dataset_id(), job->dataset.id);
+  EXPECT_EQ(sent.dataset_id(), job->datasets[0].id);
   EXPECT_EQ(sent.instance(), one->instance);
   EXPECT_EQ(sent.version(), one->version);
   EXPECT_EQ(sent.owners(), one->owners);
@@ -127,7 +128,8 @@ TEST(Scale, WorkersAreToldTheirOwnShardsAndOnlyWhenTheseChange) {
   for (int i = 0; i < 20; ++i)
     sessions[fmt::format("w{}", i)] = world.Join(fmt::format("w{}", i));
   const auto job = world.MakeJob(SpecOf("j", "/d"), sessions["w0"], 10'000, 10);
-  const auto table = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  const auto table =
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact);
   std::set<uint32_t> seen;
   for (const auto& [name, session] : sessions) {
     const Told told = Owned(world, session);
@@ -142,7 +144,8 @@ TEST(Scale, WorkersAreToldTheirOwnShardsAndOnlyWhenTheseChange) {
   world->CloseWorker(sessions["w7"], true, world.now());
   sessions.erase("w7");
   world.Advance(milliseconds(60));
-  const auto next = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  const auto next =
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kExact);
   std::set<std::string> heirs;
   for (uint32_t shard = 0; shard < 1000; ++shard)
     if (FirstOwner(*table, shard) != FirstOwner(*next, shard))

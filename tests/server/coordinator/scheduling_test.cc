@@ -134,7 +134,7 @@ TEST(Scheduling, AJobOfAClassThatNoReadyWorkerHasIsRefused) {
   const auto job = world.MakeJob(spec, cpu);
   ASSERT_NE(job, nullptr);
   const auto table =
-      world->AssignmentOf(job->dataset.id, DecoderClass::kNvjpeg);
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kNvjpeg);
   ASSERT_EQ(table->workers.size(), 1u);
   EXPECT_EQ(table->workers[0].name, "gpu");
 
@@ -151,7 +151,8 @@ TEST(Scheduling, AJobOfAClassThatNoReadyWorkerHasIsRefused) {
     }
   EXPECT_TRUE(world.Found("NO_DECODER"));
   EXPECT_TRUE(world.Create(spec)->value().value().attached);
-  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kNvjpeg), table)
+  EXPECT_EQ(world->AssignmentOf(job->datasets[0].id, DecoderClass::kNvjpeg),
+            table)
       << "consumers keep asking whom they know";
 }
 
@@ -172,10 +173,10 @@ TEST(Scheduling, AutoIsResolvedOnceWhenTheJobIsMade) {
   const auto nvjpeg = world.MakeJob(SpecWith("a", DecoderClass::kAuto), gpu);
   EXPECT_EQ(nvjpeg->spec.decoder_class, DecoderClass::kNvjpeg);
   JobSpec spec = nvjpeg->spec;
-  EXPECT_EQ(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->dataset))
+  EXPECT_EQ(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->datasets))
       << "the hash is of the class that was resolved";
   spec.decoder_class = DecoderClass::kExact;
-  EXPECT_NE(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->dataset));
+  EXPECT_NE(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->datasets));
 
   world.Join("cpu");
   const auto exact = world.MakeJob(SpecWith("b", DecoderClass::kAuto), gpu);
@@ -314,8 +315,9 @@ TEST(Scheduling, AStoredJobWithoutAClassIsRefused) {
   const JobSpec spec = SpecWith("a", DecoderClass::kAuto);
   EXPECT_EQ(
       state
-          .Apply(
-              {{}, JobCreated{spec, "d", {}, PlanHash(spec, indexed.dataset)}})
+          .Apply({{},
+                  JobCreated{
+                      spec, {"d"}, {}, PlanHash(spec, {&indexed.dataset, 1})}})
           .code(),
       StatusCode::kDataLoss);
 }

@@ -205,7 +205,7 @@ class Day {
           << machine.registration.name << " was believed lost";
     for (const auto& job : jobs_) {
       const auto now =
-          world_->AssignmentOf(job->dataset.id, job->spec.decoder_class);
+          world_->AssignmentOf(job->datasets[0].id, job->spec.decoder_class);
       ASSERT_NE(now, nullptr);
       auto& before = tables_before_[job->spec.name];
       if (before == now) continue;

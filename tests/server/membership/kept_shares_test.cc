@@ -56,7 +56,7 @@ class KeptSharesTest : public testing::Test {
  protected:
   void SetUp() override {
     a_ = world_.Join("a");
-    dataset_ = world_.MakeJob(SpecOf("j", "/d"), a_)->dataset.id;
+    dataset_ = world_.MakeJob(SpecOf("j", "/d"), a_)->datasets[0].id;
     b_ = world_.Join("b");
     world_.Advance(milliseconds(60));
     for (const ShardView& shard : Shards())

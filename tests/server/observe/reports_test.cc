@@ -65,7 +65,7 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.expiry = {.left = std::chrono::hours(8 * 24), .soon = false};
   at.last_write = ResourceExhausted("full");
   at.set_aside = 1;
-  at.first_set_aside = {{"", "job old", "its check refuses it", "old", ""}};
+  at.first_set_aside = {{"", "job old", "its check refuses it", "old", {}}};
   at.regressed = {"w", 9, 5};
   EXPECT_THAT(
       CodesOf(at),
@@ -149,7 +149,7 @@ TEST(ConsumerTable, EveryIndexForgetsWhoHasGone) {
     consumer.opening.plan_hash = plan;
     consumer.opening.consumer = name;
     consumer.job = "j";
-    consumer.key = key;
+    consumer.keys = {key};
     table.Add(id, std::move(consumer));
   };
   add(1, "b");
@@ -179,7 +179,7 @@ TEST(JobCreations, OneThatIsWrittenHasNoDeadline) {
   };
   add(1, 10);
   add(2, 20);
-  const std::string dataset = creations.Find(1)->job().reader_id;
+  const std::string dataset = creations.Find(1)->job().sources[0].reader_id;
   EXPECT_THAT(creations.WaitingFor(dataset), ElementsAre(1, 2));
   EXPECT_EQ(creations.NextDeadline(), MonotonicTime(seconds(10)));
   EXPECT_TRUE(creations.StartWriting(1));

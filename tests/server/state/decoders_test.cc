@@ -50,7 +50,7 @@ TEST(Decoders, AWorkerThatDecodesUnlikeAJobOwnsNoneOfItsShards) {
   world.Join(Decoding("c", "jpeg 2", 1));
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   world.Advance(seconds(1));
-  const std::string& dataset = job->dataset.id;
+  const std::string& dataset = job->datasets[0].id;
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), ElementsAre("a", "c"));
   EXPECT_THAT(Owners(world, dataset, {}), IsEmpty())
       << "before it began nobody was to serve it";
@@ -71,7 +71,7 @@ TEST(Decoders, AJobKeepsWhatItBeganWithOverARestartWithOtherWorkers) {
   World world;
   const SessionId a = world.Join(Decoding("a", "jpeg 2"));
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
-  const std::string& dataset = job->dataset.id;
+  const std::string& dataset = job->datasets[0].id;
   world.Restart();
   const SessionId b = world.Join(Decoding("b", "jpeg 3", 64));
   for (int i = 0; i < 4; ++i) {  // until tables are no longer held
@@ -93,7 +93,7 @@ TEST(Decoders, WorkersAreUpgradedOneAfterTheOtherWhileAJobRuns) {
   const SessionId a = world.Join(Decoding("a", "jpeg 2"));
   world.Join(Decoding("b", "jpeg 2"));
   const auto old_job = world.MakeJob(SpecOf("old", "/d"), a);
-  const std::string& dataset = old_job->dataset.id;
+  const std::string& dataset = old_job->datasets[0].id;
   world.Join(Decoding("b", "jpeg 3", 4));  // the same name and address
   world.Advance(seconds(1));
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), ElementsAre("a"));
@@ -118,7 +118,7 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   World world;
   const SessionId quiet = world.Join("quiet");
   const auto job = world.MakeJob(SpecOf("j", "/d"), quiet);
-  const std::string& dataset = job->dataset.id;
+  const std::string& dataset = job->datasets[0].id;
   const SessionId consumer = world.Open(*job, "c");
   EXPECT_THAT(Owners(world, dataset, {}), ElementsAre("quiet"));
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
@@ -197,14 +197,14 @@ TEST(Decoders, WhatCouldNotBeWrittenIsWrittenLaterAndServedByNobodyBefore) {
   const SessionId a = world.Join(Decoding("a", "jpeg 2"));
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   world.Advance(seconds(2));
-  EXPECT_THAT(Owners(world, job->dataset.id, {}), IsEmpty());
-  EXPECT_THAT(Owners(world, job->dataset.id, HashOf("jpeg 2")), IsEmpty());
+  EXPECT_THAT(Owners(world, job->datasets[0].id, {}), IsEmpty());
+  EXPECT_THAT(Owners(world, job->datasets[0].id, HashOf("jpeg 2")), IsEmpty());
   store->full = false;
   ASSERT_TRUE(world.Beat(a).ok());
   world.Advance(seconds(2));
   ASSERT_TRUE(world.Beat(a).ok());
   world.Advance(seconds(2));
-  EXPECT_THAT(Owners(world, job->dataset.id, HashOf("jpeg 2")),
+  EXPECT_THAT(Owners(world, job->datasets[0].id, HashOf("jpeg 2")),
               ElementsAre("a"));
 }
 
@@ -241,10 +241,10 @@ State PinnedState(Digest* plan) {
   dataset.dataset.id = "d1";
   dataset.dataset.shards = *ShardTable::Uniform(1000, 10);
   const JobSpec spec = SpecOf("j", "/d");
-  *plan = PlanHash(spec, dataset.dataset);
+  *plan = PlanHash(spec, {&dataset.dataset, 1});
   EXPECT_TRUE(state.Apply({{}, dataset, {}}).ok());
   EXPECT_TRUE(
-      state.Apply({{}, JobCreated{spec, "d1", {}, *plan, ""}, {}}).ok());
+      state.Apply({{}, JobCreated{spec, {"d1"}, {}, *plan, ""}, {}}).ok());
   EXPECT_THAT(state.Unpinned(kExact), ElementsAre(*plan));
   EXPECT_TRUE(state
                   .Apply({WallTime(seconds(5)),

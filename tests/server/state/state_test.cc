@@ -31,8 +31,11 @@ JobCreated Created(const std::string& name, const DatasetIndexed& dataset) {
   spec.pipeline.nodes.push_back({"jpeg_compression_distortion", {{2, 0}}, {}});
   spec.pipeline.outputs[0].second.node = 3;
   const PreparedJob job = *Prepare(spec);
-  return {job.spec, dataset.dataset.id, job.schema,
-          PlanHash(job.spec, dataset.dataset), job.not_on_gpu};
+  return {job.spec,
+          {dataset.dataset.id},
+          job.schema,
+          PlanHash(job.spec, {&dataset.dataset, 1}),
+          job.not_on_gpu};
 }
 
 TEST(State, RefusesWhatDoesNotFitAndStaysAsItWas) {
@@ -318,9 +321,9 @@ TEST(Prepare, TheDatasetIsItsReader) {
   const PreparedJob one = *Prepare(SpecOf("a", "/d"));
   const PreparedJob two = *Prepare(SpecOf("b", "/d", 32));
   const PreparedJob other = *Prepare(SpecOf("a", "/e"));
-  EXPECT_EQ(one.reader_id, two.reader_id);
-  EXPECT_NE(one.reader_id, other.reader_id);
-  EXPECT_EQ(one.reader_id.size(), 64u);
+  EXPECT_EQ(one.sources[0].reader_id, two.sources[0].reader_id);
+  EXPECT_NE(one.sources[0].reader_id, other.sources[0].reader_id);
+  EXPECT_EQ(one.sources[0].reader_id.size(), 64u);
 }
 
 }  // namespace

@@ -46,14 +46,17 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   spec.pipeline.outputs[0].second.node = 3;
   const auto job = world.MakeJob(spec, world.Join("a"));
   Open();
-  DatasetIndexed indexed = Dataset(job->dataset.id, "r");
-  indexed.dataset = job->dataset;
+  DatasetIndexed indexed = Dataset(job->datasets[0].id, "r");
+  indexed.dataset = job->datasets[0];
   indexed.dataset.content.fill(5);
   const std::vector<Event> events = {
       {WallTime(seconds(5)), indexed},
-      {WallTime(seconds(6)),
-       JobCreated{job->spec, job->dataset.id, job->schema, job->plan_hash,
-                  world->Jobs()[0].not_on_gpu, "trainer/vision"}},
+      {WallTime(seconds(6)), JobCreated{job->spec,
+                                        {job->datasets[0].id},
+                                        job->schema,
+                                        job->plan_hash,
+                                        world->Jobs()[0].not_on_gpu,
+                                        "trainer/vision"}},
       {WallTime(seconds(7)), WorkerDrained{"a"}},
       {WallTime(seconds(8)), WorkerUndrained{"a"}},
       {WallTime(seconds(9)), WorkerDrained{"b"}}};
@@ -71,13 +74,13 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   EXPECT_EQ(loaded->created_by, "trainer/vision");
   EXPECT_EQ(loaded->not_on_gpu,
             "node 3 (jpeg_compression_distortion) has no device form");
-  EXPECT_EQ(state->FindDataset(job->dataset.id)->info->classes,
-            job->dataset.classes);
-  EXPECT_EQ(state->FindDataset(job->dataset.id)->info->content,
+  EXPECT_EQ(state->FindDataset(job->datasets[0].id)->info->classes,
+            job->datasets[0].classes);
+  EXPECT_EQ(state->FindDataset(job->datasets[0].id)->info->content,
             indexed.dataset.content);
   EXPECT_EQ(state->drained().size(), 1u);
   ASSERT_TRUE(store_->Append({{}, JobDeleted{"j"}}).ok());
-  ASSERT_TRUE(store_->Append({{}, DatasetDeleted{job->dataset.id}}).ok());
+  ASSERT_TRUE(store_->Append({{}, DatasetDeleted{job->datasets[0].id}}).ok());
 }
 
 TEST_F(StoreTest, TheSequenceDoesNotWaitForAnAppend) {

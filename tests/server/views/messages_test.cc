@@ -198,7 +198,8 @@ TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
   EXPECT_EQ(FieldText(heartbeat, "storage_failures"),
             FieldText(ToProto(worker), "storage_failures"));
   JobView job;
-  job.info = std::make_shared<const JobInfo>();
+  job.info = std::make_shared<const JobInfo>(
+      JobInfo{.datasets = std::vector<DatasetInfo>(1)});
   const BadSampleReport report = BadSamplesOf(heartbeat);
   EXPECT_EQ(report.answers, 7u);
   ASSERT_EQ(report.jobs.size(), 1u);

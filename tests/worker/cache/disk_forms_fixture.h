@@ -109,7 +109,7 @@ class DiskFormsTest : public ::testing::Test {
                        .disk = disk,
                        .seek_indexes = seek_indexes_,
                        .idle = idle_}));
-    auto job = JobRuntime::Create(job_.info, *std::move(source),
+    auto job = JobRuntime::Create(job_.info, {*std::move(source)},
                                   contexts_.back().get());
     EXPECT_TRUE(job.ok()) << job.status();
     return *std::move(job);

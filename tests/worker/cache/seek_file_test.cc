@@ -40,7 +40,9 @@ class SeekFileTest : public DiskFormsTest {
     WriteImages(files);
   }
   const Node& reader() const { return job_.info.spec.pipeline.nodes[0]; }
-  const Digest& fingerprint() const { return job_.info.dataset.fingerprint; }
+  const Digest& fingerprint() const {
+    return job_.info.datasets[0].fingerprint;
+  }
   std::string Path() const { return SeekFilePath(reader(), fingerprint()); }
 
   WrittenSeekFile Index() {

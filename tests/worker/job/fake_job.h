@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 #include "core/status.h"
 #include "tests/worker/temp_dir.h"
@@ -55,7 +56,8 @@ struct FakeJob {
 // Fills in the fields that a coordinator sets.
 inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
   JobSpec& spec = job.info.spec;
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(spec));
+  const CheckedGraph& graph = checked.sources[0];
   spec.pipeline = graph.graph;
   const Node& reader = graph.graph.nodes[graph.reader];
   ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
@@ -66,14 +68,15 @@ inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
                                       .dtype = DType::kBool,
                                       .shape = {},
                                       .row_bytes = 1});
-  job.info.dataset = {.id = "dataset",
-                      .name = index.name,
-                      .reader = CanonicalText(reader),
-                      .fingerprint = index.fingerprint,
-                      .shards = index.shards,
-                      .bytes = index.bytes,
-                      .classes = index.classes};
-  job.info.plan_hash = PlanHash(spec, job.info.dataset);
+  job.info.datasets.resize(1);
+  job.info.datasets[0] = {.id = "dataset",
+                          .name = index.name,
+                          .reader = CanonicalText(reader),
+                          .fingerprint = index.fingerprint,
+                          .shards = index.shards,
+                          .bytes = index.bytes,
+                          .classes = index.classes};
+  job.info.plan_hash = PlanHash(spec, job.info.datasets);
   return job;
 }
 
@@ -176,7 +179,7 @@ class FakeFetcher : public JobFetcher {
     MutexLock lock(&mu_);
     if (!index_.blocks.empty()) return index_;
     for (const auto& [key, job] : jobs_)
-      if (job.info.dataset.fingerprint == dataset.fingerprint) {
+      if (job.info.datasets[0].fingerprint == dataset.fingerprint) {
         FetchedBlocks whole;
         whole.blocks = {{.sha256 = HashOf(job.blob),
                          .bytes = job.blob.size(),

@@ -128,7 +128,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(info.ok()) << info.status();
     source_ = std::make_shared<FaultySource>(
         *OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {}));
-    auto job = JobRuntime::Create(info->info, source_, &context_);
+    auto job = JobRuntime::Create(info->info, {source_}, &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
@@ -170,7 +170,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
     source_->faults[sample] = WithFault(std::move(status), fault);
   }
   StorageFailures::Dataset Dataset() const {
-    return {dir_.path(), job_->job().dataset.fingerprint};
+    return {dir_.path(), job_->job().datasets[0].fingerprint};
   }
   uint64_t PartnerOf(uint32_t row) { return job_->plan().PartnerOf(0, 0, row); }
 

@@ -35,7 +35,7 @@ class JobTest : public testing::Test {
     auto source =
         OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
     EXPECT_TRUE(source.ok()) << source.status();
-    return JobRuntime::Create(job.info, *std::move(source), &context_);
+    return JobRuntime::Create(job.info, {*std::move(source)}, &context_);
   }
   // Returns the first byte of the row's image; sets `valid` from the field, if
   // there is one.

@@ -124,8 +124,8 @@ TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
   Node& reader = job.info.spec.pipeline.nodes[0];
   reader = {.op = "readers.caffe",
             .args = {{"path", std::vector<std::string>{"/nowhere/data"}}}};
-  job.info.dataset.types = {{ValueType::Kind::kEncoded, DType::kUint8, {}},
-                            {ValueType::Kind::kTensor, DType::kInt32, {}}};
+  job.info.datasets[0].types = {{ValueType::Kind::kEncoded, DType::kUint8, {}},
+                                {ValueType::Kind::kTensor, DType::kInt32, {}}};
   stored::v1::LmdbIndex index;
   index.add_types()->set_encoded(true);
   index.add_types()->set_dtype(static_cast<uint32_t>(DType::kInt32));

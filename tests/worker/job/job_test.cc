@@ -94,7 +94,7 @@ TEST_F(JobTest, AMissingFolderIsTheWorkersFault) {
 
 TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   const FakeJob job = Job();
-  std::vector<bool> owned(job.info.dataset.shards.num_shards(), false);
+  std::vector<bool> owned(job.info.datasets[0].shards.num_shards(), false);
   ownership_.Set("dataset", {.owned = owned});
   const auto runtime = Create(job);
   EXPECT_TRUE(Row(**runtime, 0).ok());
@@ -198,11 +198,12 @@ TEST_F(JobTest,
        NeighboursAreReadTogetherIfTheyAreNotKeptAndAreTriedAgainAlone) {
   context_.nearby.total_bytes = 4;
   const FakeJob job = Job();
-  ownership_.Set("dataset", {.owned = std::vector<bool>(
-                                 job.info.dataset.shards.num_shards(), true)});
+  ownership_.Set("dataset",
+                 {.owned = std::vector<bool>(
+                      job.info.datasets[0].shards.num_shards(), true)});
   const auto source = std::make_shared<NeighbouringSource>(
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{}));
-  const auto runtime = JobRuntime::Create(job.info, source, &context_);
+  const auto runtime = JobRuntime::Create(job.info, {source}, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   const uint64_t samples[] = {0, 1, 2, 3, 4, 5};
   EXPECT_EQ((*runtime)->CountTogether(samples), 4u);
@@ -234,7 +235,8 @@ TEST_F(JobTest, OnlyDatasetsOnTheNetworkAreReadAhead) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto remote = JobRuntime::Create(
-      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), &context_);
+      job.info, {std::make_shared<ChangedSource>(source, "s3://b/k")},
+      &context_);
   ASSERT_TRUE(remote.ok()) << remote.status();
   EXPECT_TRUE((*remote)->reads_ahead());
 }
@@ -246,7 +248,7 @@ TEST_F(JobTest, ReadsAreTriedAgainUntilTheWorkerStops) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto failing = std::make_shared<ChangedSource>(source, "");
-  const auto runtime = JobRuntime::Create(job.info, failing, &context_);
+  const auto runtime = JobRuntime::Create(job.info, {failing}, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   EXPECT_THAT(Row(**runtime, 0).status().message(),
               HasSubstr("cut off (tried 3 times)"));

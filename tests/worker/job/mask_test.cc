@@ -34,7 +34,7 @@ TEST(JobMask, MarksPaddingAndBadSamples) {
     auto source = OpenSource(made.info.spec.pipeline.nodes[0], made.blob, {});
     ASSERT_TRUE(source.ok()) << source.status();
     const auto job =
-        JobRuntime::Create(made.info, *std::move(source), &context);
+        JobRuntime::Create(made.info, {*std::move(source)}, &context);
     ASSERT_TRUE(job.ok()) << job.status();
     std::string valid;
     for (uint32_t i = 0; i < 8; ++i) {

@@ -110,7 +110,7 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
     info = FinishFakeJob(*std::move(info));
     ASSERT_TRUE(info.ok()) << info.status();
     auto source = OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {});
-    auto job = JobRuntime::Create(info->info, *std::move(source), &context_);
+    auto job = JobRuntime::Create(info->info, {*std::move(source)}, &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }

@@ -115,13 +115,13 @@ class PeersTogetherTest : public JobTest {
     context_.cache = &nothing_;
     context_.asker = &owner_;
     context_.read_attempts = 1;
-    auto runtime = JobRuntime::Create(job_.info, source_, &context_);
+    auto runtime = JobRuntime::Create(job_.info, {source_}, &context_);
     EXPECT_TRUE(runtime.ok()) << runtime.status();
     runtime_ = *std::move(runtime);
   }
   // Reports to the worker that the owner keeps this share of the records.
   void Tell(std::optional<double> kept_share) {
-    const uint32_t shards = job_.info.dataset.shards.num_shards();
+    const uint32_t shards = job_.info.datasets[0].shards.num_shards();
     OwnedShards owned{.owned = std::vector<bool>(shards)};
     owned.peers = {
         std::make_shared<const Peer>(Peer{"peer", "there", "", kept_share})};
@@ -274,7 +274,7 @@ TEST_F(PeersTogetherTest, WhatTheOwnerIsToldToKeepIsHeeded) {
 TEST_F(PeersTogetherTest, NobodyIsAskedForShardsWithoutAPeer) {
   ownership_.Set(
       "dataset",
-      {.owned = std::vector<bool>(job_.info.dataset.shards.num_shards())});
+      {.owned = std::vector<bool>(job_.info.datasets[0].shards.num_shards())});
   for (int i = 0; i < 20; ++i) Read();
   EXPECT_TRUE(owner_.asked.empty());
   EXPECT_EQ(source_->requests.size(), 20u);

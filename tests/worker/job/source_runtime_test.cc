@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job/source_runtime.h"
 
+#include "core/plan/checked_job.h"
 #include "tests/worker/job/job_fixture.h"
 
 namespace leat::worker {
@@ -8,16 +9,18 @@ namespace {
 
 class SourceRuntimeTest : public JobTest {
  protected:
+  uint64_t first_ = 0;  // the number of the source's first sample
   absl::StatusOr<std::unique_ptr<const SourceRuntime>> Open(
       const FakeJob& job, const FakeJob& index_of) {
     const Node& reader = job.info.spec.pipeline.nodes[0];
     auto source = OpenSource(reader, index_of.blob, SourceLimits{});
     EXPECT_TRUE(source.ok()) << source.status();
-    auto graph = CheckSpec(job.info.spec);
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    return SourceRuntime::Create(job.info, *std::move(graph),
-                                 *std::move(source), &context_,
-                                 Finish::kWorker);
+    auto checked = CheckJob(job.info.spec);
+    EXPECT_TRUE(checked.ok()) << checked.status();
+    JobKernels kernels(&context_, DecoderClass::kExact, Finish::kWorker);
+    return SourceRuntime::Create(job.info, 0, first_,
+                                 std::move(checked->sources[0]),
+                                 *std::move(source), &context_, &kernels);
   }
 };
 

@@ -110,7 +110,7 @@ class StagedRowsTest : public ::testing::Test {
     // Files are rewritten between cases, which the cache cannot know.
     job_.reset();
     context_.cache = &cache_.emplace(1 << 20);
-    auto job = JobRuntime::Create(info->info, *std::move(source), &context_);
+    auto job = JobRuntime::Create(info->info, {*std::move(source)}, &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }

@@ -171,14 +171,14 @@ TEST_F(ExplainServiceTest, ASampleIsLocatedBelowItsRoot) {
   EXPECT_EQ(record.size(), 4u);
   EXPECT_FALSE(record.has_offset());
   EXPECT_FALSE(record.has_index());
-  const ShardTable& shards = job.info.dataset.shards;
+  const ShardTable& shards = job.info.datasets[0].shards;
   EXPECT_EQ(record.shard(), shards.ShardOf(3));
   EXPECT_EQ(record.index_in_shard(), 3 - shards.range(record.shard()).begin);
 }
 
 TEST_F(ExplainServiceTest, RowsHoldThePlansSamplesAndNameTheirPartners) {
   const FakeJob job = MixingJob();
-  const Plan plan(job.info.spec, job.info.dataset.shards);
+  const Plan plan(job.info.spec, job.info.datasets[0].shards);
   for (const uint64_t step : {uint64_t{0}, plan.steps_per_epoch() - 1}) {
     const grpc::Status status = Explain(AllRows(job, step));
     ASSERT_TRUE(status.ok()) << status.error_message();

@@ -144,8 +144,8 @@ class RecordsServiceTest : public DiskFormsTest {
   }
   void ShardsAreOf(const std::string& address) {
     v1::OwnedShards message;
-    message.set_dataset_id(job_.info.dataset.id);
-    const uint32_t shards = job_.info.dataset.shards.num_shards();
+    message.set_dataset_id(job_.info.datasets[0].id);
+    const uint32_t shards = job_.info.datasets[0].shards.num_shards();
     message.set_num_shards(shards);
     message.set_owned(std::string((shards + 7) / 8, '\0'));
     v1::ShardsOfPeer* const of = message.add_peers();
@@ -163,7 +163,7 @@ class RecordsServiceTest : public DiskFormsTest {
       owned.peers.push_back(each.from);
       owned.peer_of.push_back(each.shard + 1);
     }
-    asking_owns_.Set(job_.info.dataset.id, std::move(owned));
+    asking_owns_.Set(job_.info.datasets[0].id, std::move(owned));
   }
   JobTable::Runtime Load(JobTable* jobs) {
     absl::StatusOr<JobTable::Runtime> loaded = NotFound("not loaded");
@@ -197,7 +197,7 @@ class RecordsServiceTest : public DiskFormsTest {
                        .ownership = &asking_owns_,
                        .asker = &client_,
                        .forms = JpegFormCodec()}));
-    auto job = JobRuntime::Create(job_.info, std::move(source),
+    auto job = JobRuntime::Create(job_.info, {std::move(source)},
                                   contexts_.back().get());
     EXPECT_TRUE(job.ok()) << job.status();
     return *std::move(job);
@@ -227,7 +227,7 @@ class RecordsServiceTest : public DiskFormsTest {
   }
   v1::GetRecordRequest Request(uint64_t record) {
     v1::GetRecordRequest request;
-    const Digest key = plain_->source().records().dataset_key();
+    const Digest key = plain_->sources()[0]->records().dataset_key();
     request.set_dataset(key.data(), key.size());
     request.set_record(record);
     request.set_nonce(std::string(rpc::kNonceBytes, 'n'));
@@ -282,8 +282,8 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
 TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
   FillTheOwner();
   const SampleCache::DatasetPtr dataset =
-      owner_cache_.Open(plain_->source().records().dataset_key(),
-                        job_.info.dataset.id, job_.info.spec.name);
+      owner_cache_.Open(plain_->sources()[0]->records().dataset_key(),
+                        job_.info.datasets[0].id, job_.info.spec.name);
   const std::optional<StoredSample> before = owner_cache_.Find(dataset, 3);
   ASSERT_TRUE(before && before->form != nullptr);
   ASSERT_TRUE(owner_cache_.forms().KeepForm(dataset, 3, before->form->file,
@@ -329,12 +329,13 @@ TEST_F(RecordsServiceTest, ShardsThatMoveAreTakenFromTheirOwnerBefore) {
   JobTable jobs({}, &fetcher_, contexts_.back().get());
   Load(&jobs);
   std::vector<MovedShard> shards;
-  const ShardTable& table = job_.info.dataset.shards;
+  const ShardTable& table = job_.info.datasets[0].shards;
   for (uint32_t shard = 0; shard < table.num_shards(); ++shard)
-    shards.push_back({shard, asking_owns_.PeerOf(job_.info.dataset.id, shard)});
+    shards.push_back(
+        {shard, asking_owns_.PeerOf(job_.info.datasets[0].id, shard)});
   Own(shards);
   ShardMover mover(&jobs, &asking_owns_);
-  mover.Moved(job_.info.dataset.id, shards);
+  mover.Moved(job_.info.datasets[0].id, shards);
   const MonotonicTime end = Clock::Real().Now() + std::chrono::seconds(30);
   while (cache.stats().records < kImages && Clock::Real().Now() < end)
     std::this_thread::yield();
@@ -350,10 +351,10 @@ TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
   RichCache cache(20'000, &uses_, kBothForms);
   const auto job = Asking(&cache);
   const auto use = job->BeginUse();
-  const Peer peer = *asking_owns_.PeerOf(job_.info.dataset.id, 0);
+  const Peer peer = *asking_owns_.PeerOf(job_.info.datasets[0].id, 0);
   uint64_t taken = 0;
   for (uint64_t sample = 0; sample < kImages; ++sample)
-    taken += job->source().records().TakeFrom(peer, sample) ? 1 : 0;
+    taken += job->sources()[0]->records().TakeFrom(peer, sample) ? 1 : 0;
   EXPECT_GT(taken, 0u);
   EXPECT_LT(taken, kImages);
   EXPECT_LE(cache.stats().bytes, 20'000u);

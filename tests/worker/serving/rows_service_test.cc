@@ -70,7 +70,7 @@ v1::RowsRequest Checked(v1::RowsRequest request) {
 
 TEST_F(RowsServiceTest, AStreamIsAUseOfItsDatasetWhileItIsOpen) {
   Start();
-  const Digest key = DatasetKeyOf(job_.info.dataset.fingerprint,
+  const Digest key = DatasetKeyOf(job_.info.datasets[0].fingerprint,
                                   job_.info.spec.pipeline.nodes[0]);
   EXPECT_FALSE(uses_.Of(key).lives);
   auto client = Open();
@@ -88,7 +88,7 @@ TEST_F(RowsServiceTest, AStreamIsAUseOfItsDatasetWhileItIsOpen) {
 TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
   Start();
   const auto dataset =
-      cache_.Open(DatasetKeyOf(job_.info.dataset.fingerprint,
+      cache_.Open(DatasetKeyOf(job_.info.datasets[0].fingerprint,
                                job_.info.spec.pipeline.nodes[0]),
                   "", "");
   const auto& horizon = SampleCache::HorizonOf(dataset);

@@ -175,15 +175,16 @@ TEST(ExternalSource, IsItsArgumentsAndReadsNothing) {
   auto job = MakeExternalJob(1000, 8);
   ASSERT_TRUE(job.ok()) << job.status();
   const Node& reader = job->info.spec.pipeline.nodes[0];
-  EXPECT_EQ(job->info.dataset.shards.num_samples(), 1000u);
-  EXPECT_EQ(job->info.dataset.name, "photos");
+  EXPECT_EQ(job->info.datasets[0].shards.num_samples(), 1000u);
+  EXPECT_EQ(job->info.datasets[0].name, "photos");
   const auto source = OpenSource(reader, job->blob, {});
   ASSERT_TRUE(source.ok()) << source.status();
-  EXPECT_EQ((*source)->fingerprint(), job->info.dataset.fingerprint);
+  EXPECT_EQ((*source)->fingerprint(), job->info.datasets[0].fingerprint);
   EXPECT_TRUE(absl::IsFailedPrecondition((*source)->Read(3).status()));
   EXPECT_TRUE(absl::IsDataLoss(OpenSource(reader, "x", {}).status()));
   auto other = MakeExternalJob(1001, 8);
-  EXPECT_NE(other->info.dataset.fingerprint, job->info.dataset.fingerprint);
+  EXPECT_NE(other->info.datasets[0].fingerprint,
+            job->info.datasets[0].fingerprint);
 }
 
 }  // namespace

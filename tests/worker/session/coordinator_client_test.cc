@@ -56,10 +56,11 @@ JobInfo JobWithPaths(size_t paths) {
   job.spec.batch = 1;
   job.spec.pipeline.nodes = {{"readers.tfrecord", {}, {{"paths", names}}}};
   job.spec.pipeline.outputs = {{"x", {0, 0}}};
-  job.dataset.id = "d";
-  job.dataset.reader = CanonicalText(job.spec.pipeline.nodes[0]);
-  job.dataset.shards = *ShardTable::Uniform(paths, 1);
-  job.plan_hash = PlanHash(job.spec, job.dataset);
+  job.datasets.resize(1);
+  job.datasets[0].id = "d";
+  job.datasets[0].reader = CanonicalText(job.spec.pipeline.nodes[0]);
+  job.datasets[0].shards = *ShardTable::Uniform(paths, 1);
+  job.plan_hash = PlanHash(job.spec, job.datasets);
   return job;
 }
 

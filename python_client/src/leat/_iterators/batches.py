@@ -165,7 +165,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         if self._end is None:
             raise TypeError(f"{self!r} has no length: it was opened with epochs=0")
         epoch, step = self._begun_at
-        return (self._end - epoch) * len(self.job) - step
+        return (self._end - epoch) * self.job._steps - step
 
     def __bool__(self) -> bool:
         return True
@@ -259,7 +259,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                 size = self._handle.call(native.quick.leat_batches_position, self._text, _POSITION_CAPACITY)
             else:
                 epoch, step = place
-                epoch, step = (epoch, step + 1) if step + 1 < len(self.job) else (epoch + 1, 0)
+                epoch, step = (epoch, step + 1) if step + 1 < self.job._steps else (epoch + 1, 0)
                 size = self._handle.call(
                     native.quick.leat_batches_position_at, epoch, step, self._text, _POSITION_CAPACITY
                 )

@@ -20,7 +20,7 @@ class Bar:
             from tqdm.auto import tqdm
         except ImportError:
             raise ImportError("progress=True needs tqdm: pip install 'leat-data[progress]'") from None
-        steps = len(batches.job)
+        steps = batches.job._steps
         total = end * steps if end is not None and batches.job.last_batch != "stream" else None
         self._steps_per_epoch = steps
         self._batches = batches

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from leat._graphs.graph import Pipeline
+from leat._graphs.mixture import Mixture
 from leat._graphs.options import chosen, seconds, share, whole
 from leat._library import native
 from leat._service import context, credentials, private
@@ -123,6 +124,16 @@ def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
     return "auto" if relist == "auto" else "always" if relist else "never"
 
 
+def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
+    if isinstance(pipeline, Pipeline):
+        spec["pipeline"] = pipeline._graph
+        return
+    if spec["last_batch"] != _LAST_BATCHES["drop"]:
+        raise InvalidArgument("last_batch: expected none for a mixture, whose ends= says where an epoch ends")
+    spec.update(pipeline.spec())
+    spec["last_batch"] = _LAST_BATCHES["stream" if pipeline.endless else "drop"]
+
+
 class Service:
     """A connection to a coordinator, and through it to the workers; made by `leat.connect`.
 
@@ -163,7 +174,7 @@ class Service:
     def job(
         self,
         name: str,
-        pipeline: Pipeline | None = None,
+        pipeline: Pipeline | Mixture | None = None,
         *,
         batch: int | None = None,
         seed: int = 0,
@@ -200,8 +211,8 @@ class Service:
 
         Args:
             name: 1–128 letters, digits, '.', '_' and '-'.
-            pipeline: a pipeline that `leat.pipeline` made. None, without `batch`: attach to an existing job,
-                whatever its spec.
+            pipeline: a pipeline that `leat.pipeline` made, or a mixture of several (`leat.mix`). None, without
+                `batch`: attach to an existing job, whatever its spec.
             batch: rows of the global batch, over all hosts.
             seed: the seed of the order and of every random operator; 0 … 2**64-1.
             shuffle: "global" (True) permutes all samples, "shard" permutes shards and samples within a window of
@@ -210,7 +221,7 @@ class Service:
                 "fill" adds samples from the beginning, "pad" repeats the last sample, "mask" pads and clears these
                 rows' entries of the bool array "valid", which every batch has, and "partial" hands out a smaller batch.
                 "stream": no batch is the last; passes over the data follow one another, also inside a batch, in one
-                epoch that does not end (`len` is 2**40).
+                epoch that does not end (`len` is 2**40). A mixture takes none of them: its `ends` decides.
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
             rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
@@ -242,7 +253,7 @@ class Service:
         """
         if pipeline is None and batch is None:
             return self._existing(_name(name))
-        if not isinstance(pipeline, Pipeline):
+        if not isinstance(pipeline, (Pipeline, Mixture)):
             raise InvalidArgument(
                 f"pipeline = {pipeline!r:.80}; expected a function with @leat.pipeline"
                 + (", called with its arguments" if callable(pipeline) else "")
@@ -251,7 +262,6 @@ class Service:
             shuffle = "global" if shuffle else "sequential"
         spec: dict[str, Any] = {
             "name": _name(name),
-            "pipeline": pipeline._graph,
             "seed": str(whole("seed", seed, 0, _MAX_SEED)),
             "batch": whole("batch", batch, 1, 2**20),
             "order": chosen("shuffle", shuffle, _ORDERS),
@@ -259,6 +269,7 @@ class Service:
             "decoder_class": chosen("decoder", decoder, _DECODERS),
             "on_bad_sample": chosen("on_bad_sample", on_bad_sample, _POLICIES),
         }
+        _add_pipelines(spec, pipeline)
         if max_bad is not None:
             spec["max_bad"] = share("max_bad", max_bad)
         if num_parts is not None:
@@ -291,14 +302,14 @@ class Service:
             self.delete_job(name)
         return self._create(pipeline, spec, wish, timeout_s)
 
-    def _create(self, pipeline: Pipeline, spec: dict[str, Any], relist: str, timeout_s: float) -> Job:
+    def _create(self, pipeline: Pipeline | Mixture, spec: dict[str, Any], relist: str, timeout_s: float) -> Job:
         text = native.text(json.dumps(spec))
         out = native.Cell("leat_job_free")
         try:
             self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
         except Error as error:
             raise pipeline.explain(error) from None
-        return Job(self, out, pipeline._source)
+        return Job(self, out, pipeline._source if isinstance(pipeline, Pipeline) else None)
 
     def _existing(self, name: str) -> Job:
         out = native.Cell("leat_job_free")

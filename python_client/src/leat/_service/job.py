@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -16,31 +16,16 @@ from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers,
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
 from leat._service import show, why as _why
+from leat._service.facts import Field, Pass, Source, get, samples_of, schema_of, sources_of
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
-
-
-class Field(NamedTuple):
-    """One array of a batch: its dtype and the shape of one row."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-
-def _get(message: dict[str, Any], name: str, default: Any) -> Any:
-    """Returns a field of a message in JSON form, which may use either spelling and omits zeros."""
-    head, *rest = name.split("_")
-    return message.get(name, message.get(head + "".join(word.capitalize() for word in rest), default))
 
 
 def _epoch_and_step(start: Any) -> tuple[int, int]:
     if not isinstance(start, (tuple, list)) or len(start) != 2:  # a list: JSON has no tuples
         raise InvalidArgument(f"start = {start!r:.40}; expected (epoch, step)")
     return whole("start[0]", start[0], 0, 2**53), whole("start[1]", start[1], 0, 2**53)
-
-
-_DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
 
 
 class Sample(dict[str, np.ndarray]):
@@ -70,27 +55,35 @@ class Job:
         self.dataset_changed: str = facts.get("dataset_changed", "")
         self.name: str = spec["name"]
         self.batch: int = int(spec["batch"])
-        self.seed: int = int(_get(spec, "seed", 0))
-        self.decoder: str = _get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
-        self.last_batch: str = _get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
-        dataset = job.get("dataset", {})
-        self.num_samples: int = int(_get(dataset.get("shards", {}), "num_samples", 0))
-        self.classes: tuple[str, ...] = tuple(dataset.get("classes", ()))
-        self.schema: dict[str, Field] = {
-            field["name"]: Field(
-                np.dtype(_DTYPES[field["dtype"]]), tuple(int(size) for size in field.get("shape", ()))
-            )
-            for field in job["schema"]
-        }
+        self.seed: int = int(get(spec, "seed", 0))
+        self.decoder: str = get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
+        self.last_batch: str = get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
+        datasets = job.get("datasets") or [job.get("dataset", {})]
+        # The sources of a mixture, in their order; empty: it is none.
+        self.sources: tuple[Source, ...] = sources_of(spec, datasets)
+        self.num_samples: int = sum(map(samples_of, datasets))
+        # The names of the labels; a mixture has none.
+        self.classes: tuple[str, ...] = tuple(datasets[0].get("classes", ())) if len(datasets) == 1 else ()
+        self.schema: dict[str, Field] = schema_of(job)
 
     def __len__(self) -> int:
-        """Returns the number of steps per epoch."""
+        """Returns the number of steps per epoch.
+
+        Raises:
+            TypeError: the job is a mixture without an end (`leat.mix`, ends=None).
+        """
+        if self.sources and self.last_batch == "stream":
+            raise TypeError(
+                f"job {self.name!r} has no end, since its mixture has ends=None; expected a number of steps of your "
+                'own, or ends="first" or "all"'
+            )
         return self._steps
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in self.schema.items())
+        steps = "endless steps" if self.sources and self.last_batch == "stream" else f"{self._steps:,} steps"
         return (
-            f"<leat job {self.name!r}: {self.num_samples:,} samples, {self._steps:,} steps of {self.batch} ({fields}), "
+            f"<leat job {self.name!r}: {self.num_samples:,} samples, {steps} of {self.batch} ({fields}), "
             f"plan {self.plan_hash[:12]}>"
         )
 
@@ -288,8 +281,8 @@ class Job:
     def _chosen_source(self, source: Any, rows: int) -> external.Source:
         assert self._external is not None
         spec = self._facts["spec"]
-        order = _get(spec, "order", "")
-        parts = int(_get(spec, "num_parts", 0))
+        order = get(spec, "order", "")
+        parts = int(get(spec, "num_parts", 0))
         return self._external.chosen(
             self._source if source is None else source,
             self.name,
@@ -349,6 +342,27 @@ class Job:
         """
         number = self._number(index)
         return _why.record(self._asked(native.lib.leat_job_record, number, seconds("timeout", timeout)))
+
+    def passes(self, epoch: int, step: int) -> dict[str, Pass]:
+        """Returns where each source of a mixture is before a step.
+
+            job.passes(epoch=0, step=1000)["books"]  # Pass(number=3, done=0.25)
+
+        Args:
+            epoch: of the step.
+            step: of the epoch.
+
+        Raises:
+            leat.FailedPrecondition: the job is no mixture.
+            leat.OutOfRange: no such step.
+        """
+        rows = (ctypes.c_uint64 * max(1, len(self.sources)))()
+        at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
+        native.check(self._handle.call(native.lib.leat_job_rows_before, *at, rows, len(self.sources)))
+        return {
+            source.name: Pass(rows[i] // source.samples, rows[i] % source.samples / source.samples)
+            for i, source in enumerate(self.sources)
+        }
 
     @overload
     def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> _why.Row: ...

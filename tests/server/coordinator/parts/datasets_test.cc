@@ -26,7 +26,7 @@ TEST(Datasets, AJobIsCreatedOnceItsDatasetIsListed) {
   ASSERT_TRUE(world.Upload(HeaderFor(*asked, "index"), "index").ok());
   ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
   EXPECT_FALSE((*box)->value().attached);
-  EXPECT_EQ((*box)->value().info->dataset.shards.num_shards(), 100u);
+  EXPECT_EQ((*box)->value().info->datasets[0].shards.num_shards(), 100u);
   const absl::StatusOr<IndexBlocks> index = world->BlocksOf(asked->dataset_id);
   ASSERT_TRUE(index.ok()) << index.status();
   ASSERT_EQ(index->blocks->size(), 1u);

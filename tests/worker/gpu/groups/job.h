@@ -61,8 +61,8 @@ class GpuJobTest : public HostGroupTest {
     of_gpu_.kernels = gpus_->kernels();
     of_cpu_.kernels = ImageKernels({});
     state_ = of_gpu_.kernels.make_thread_state();
-    gpu_ = *JobRuntime::Create(finished->info, shared, &of_gpu_);
-    cpu_ = *JobRuntime::Create(finished->info, shared, &of_cpu_);
+    gpu_ = *JobRuntime::Create(finished->info, {shared}, &of_gpu_);
+    cpu_ = *JobRuntime::Create(finished->info, {shared}, &of_cpu_);
   }
 
   // Returns a row's fields, one after the other.
