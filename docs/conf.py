@@ -21,6 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "leat_api",
     "leat_links",
+    "leat_peers",
 ]
 exclude_patterns = ["examples", "site"]
 

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.dali without a service: the translation of DALI's arguments, and the errors."""
 
-import pathlib
-import re
 
 import leat
 import numpy as np
 import pytest
 from leat.dali import Pipeline, _plan, fn, math, newaxis, pipeline_def, tfrecord, types
 from leat.dali._node import consumer_call
-from leat.dali._operator import HINTS
 from leat.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 
 
@@ -174,20 +171,6 @@ def test_hints_are_accepted_and_checked_for_their_type():
         fn.decoders.image(data[0], device="tpu")
     with pytest.raises(TypeError, match="num_threads|set_affinity"):
         Pipeline(set_affinity="yes")
-
-
-def test_the_page_lists_the_hints_that_are_accepted():
-    page = (pathlib.Path(__file__).parents[3] / "docs" / "dali.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M))
-    assert rows == {name: hint.why for name, hint in HINTS.items()}
-
-
-def test_every_operator_that_the_page_names_exists():
-    page = (pathlib.Path(__file__).parents[3] / "docs" / "dali.md").read_text(encoding="utf-8")
-    names = re.search(r"\* `fn`: ([\w, \n]+)\.\n", page)[1].replace("\n", " ").split(", ")
-    assert len(names) > 30
-    for name in names:
-        assert callable(getattr(fn, name.strip())), name
 
 
 def test_each_reader_has_a_job_with_what_meets_its_values():

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/examples, which pages of docs/start show too, and the lines of docs/TRAINING.md, run unchanged
+"""The programs of docs/examples, which pages of the site show too, and the lines of docs/TRAINING.md, run unchanged
 on less data."""
 
+import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -163,6 +165,63 @@ def test_a_training_in_jax(few):
 def test_a_training_in_torch(few):
     pytest.importorskip("torch")
     check_losses(run("train_torch.py", few))
+
+
+def test_a_batch_depends_on_its_position_alone():
+    out = run("same_batch.py")
+    assert "samples in the rows: [" in out and "row 16 has ('random_resized_crop', (" in out
+
+
+def test_a_script_for_dali(few):
+    out = run("from_dali.py", few)
+    assert "100 photos" in out and "(32, 3, 224, 224) float32 (32, 1)" in out
+
+
+def test_a_script_for_rocal(few):
+    assert "(32, 224, 224, 3) uint8 (32,)" in run("from_rocal.py", few)
+
+
+def converted(few, folder, form):
+    cli = pathlib.Path(os.environ["LEAT_NATIVE_DIR"]) / "leat"
+    subprocess.run([cli, "convert", few, folder / form, "--to", form], check=True, capture_output=True, timeout=60)
+    return str(folder / form)
+
+
+def test_a_program_for_tf_data(few, tmp_path):
+    out = run("from_tf_data.py", converted(few, tmp_path, "tfrecord"))
+    assert out.count("(32, 224, 224, 3) uint8") == 6
+
+
+def test_a_program_for_grain(few):
+    pytest.importorskip("jax")
+    assert "(16, 224, 224, 3) uint8 resumed at step 1" in run("from_grain.py", few)
+
+
+def test_a_program_for_webdataset(few, tmp_path):
+    pytest.importorskip("torch")
+    out = run("from_webdataset.py", converted(few, tmp_path, "webdataset"))
+    assert out.count("torch.Size([32, 3, 224, 224])") == 6
+
+
+def test_a_program_for_mosaicml_streaming(few, tmp_path):
+    pytest.importorskip("torch")
+    rows = []
+    for number, path in enumerate(sorted(pathlib.Path(few).glob("*/*"))):
+        data = path.read_bytes()
+        rows.append(struct.pack("<I", len(data)) + data + struct.pack("<q", number // 4))
+    ends = [4 + 4 * (len(rows) + 1)]
+    for row in rows:
+        ends.append(ends[-1] + len(row))
+    shard = struct.pack(f"<I{len(ends)}I", len(rows), *ends) + b"".join(rows)
+    (tmp_path / "shard.00000.mds").write_bytes(shard)
+    described = {
+        "column_names": ["image", "label"], "column_encodings": ["bytes", "int"], "column_sizes": [None, 8],
+        "compression": None, "hashes": [], "format": "mds", "samples": len(rows), "size_limit": 1 << 26, "version": 2,
+        "raw_data": {"basename": "shard.00000.mds", "bytes": len(shard), "hashes": {}}, "zip_data": None,
+    }
+    (tmp_path / "index.json").write_text(json.dumps({"shards": [described], "version": 2}))
+    out = run("from_mosaicml.py", str(tmp_path))
+    assert "torch.Size([32, 3, 224, 224])" in out and "'epoch'" in out
 
 
 def lines_of_the_page(words, **changes):

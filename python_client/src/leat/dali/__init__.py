@@ -10,8 +10,8 @@
 
     images, labels = photos().run()
 
-Workers of the service that LEAT_COORDINATOR names, or of a private one, compute the graph. docs/dali.md lists what is
-supported and how it differs.
+Workers of the service that LEAT_COORDINATOR names, or of a private one, compute the graph.
+docs/guide/move-from-dali.md says what is supported, and how it differs.
 """
 
 from leat.dali import _absent, data_node, fn, math, ops, pipeline, tensors, tfrecord, types

@@ -28,7 +28,7 @@ class Hint(NamedTuple):
     Attributes:
         kind: the kind of its value: "bool", "int", "number", "text", "any".
         default: DALI's default.
-        why: the reason, for docs/dali.md.
+        why: the reason, for the list of docs/guide/move-from-dali-refused.md.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of DALI that Leat refuses: each with the reason and what to write instead.
 
-The functions that refuse, `python -m leat.dali.check` and the table of docs/dali.md use this list;
-`python -m leat.dali.check --refused` prints the table.
+The functions that refuse, `python -m leat.dali.check` and the table of docs/guide/move-from-dali-refused.md use this
+list; `python -m leat.dali.check --refused` prints the table.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def found(name: str) -> Refusal | None:
     return None
 
 
-# These refusals belong to no single operator or argument; docs/dali.md lists them.
+# These refusals belong to no single operator or argument; docs/guide/move-from-dali-refused.md lists them.
 _GENERAL = (
     ("samples of several shapes in a batch of `DALIGenericIterator`, or for a `jax_function`", "each takes whole "
      "arrays", "resize, crop or pad them, or use `DALIRaggedIterator` or `Pipeline.run`"),
@@ -169,7 +169,7 @@ _GENERAL = (
 
 
 def table() -> str:
-    """Returns the rows of docs/dali.md."""
+    """Returns the table of docs/guide/move-from-dali-refused.md."""
     rows = [(", ".join(f"`{name}`" for name in names.split()), *refusal) for names, refusal in _GROUPS]
     by_reason: dict[Refusal, list[str]] = {}
     for (operator, argument), refusal in ARGUMENTS.items():

@@ -6,7 +6,7 @@
 Each finding is one line: the file and line, the name as in DALI, the reason, and what to write instead. The exit status
 is 1 if there are any findings, and 2 if a script cannot be read. Names and arguments are looked up through the script's
 imports. Errors that depend on data, such as the shapes of samples, are reported when the pipeline is built. `--refused`
-prints the table of docs/dali.md.
+prints the table of docs/guide/move-from-dali-refused.md.
 """
 
 from __future__ import annotations

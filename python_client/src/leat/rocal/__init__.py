@@ -6,7 +6,8 @@
     import leat.rocal.fn as fn
     import leat.rocal.types as types
 
-docs/rocal.md lists what works, what is accepted without effect, what is refused, and where Leat differs on purpose.
+docs/guide/move-from-rocal.md lists what works, what is accepted without effect, what is refused, and where Leat differs
+on purpose.
 """
 
 from leat.rocal import decoders, fn, noise, pipeline, random, readers, types

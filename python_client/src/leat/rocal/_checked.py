@@ -17,9 +17,9 @@ from leat.rocal._tensor import Tensor, dtype_of, image_of, layout_of
 
 _Result = TypeVar("_Result")
 
-# The arguments of each function that are accepted without effect; docs/rocal.md lists the same.
+# The arguments of each function that are accepted without effect; docs/guide/move-from-rocal.md lists them.
 HINTS: dict[str, tuple[str, ...]] = {}
-# Names of rocAL that Leat does not support, as scripts write them; docs/rocal.md lists the same.
+# Names of rocAL that Leat does not support, as scripts write them; docs/guide/move-from-rocal.md lists them.
 REFUSED: set[str] = set()
 
 _KINDS: tuple[tuple[type, type | tuple[type, ...], str], ...] = (

@@ -2,7 +2,7 @@
 """The operators, as in `amd.rocal.fn`, for use within `with pipeline:`.
 
 Images have the layout `output_layout` (NHWC) and the type `output_dtype` (UINT8: rounded and saturated).
-docs/rocal.md lists the differences from rocAL.
+docs/guide/move-from-rocal.md lists the differences from rocAL.
 """
 
 from __future__ import annotations

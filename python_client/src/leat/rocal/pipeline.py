@@ -113,7 +113,7 @@ class Pipeline:
             seed: the seed of the order and of the random operators; -1 is 0, since every process must agree. Pipelines
                 with the same seed share a job.
 
-        The other arguments are accepted without effect: docs/rocal.md has the reasons.
+        The other arguments are accepted without effect: docs/guide/move-from-rocal.md has the reasons.
         """
         if deserialized_pipeline_handle is not None:
             raise Unimplemented("Pipeline: deserialized_pipeline_handle; Leat reads no serialized pipelines of rocAL")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.rocal over jobs that compute their rows in this process: shards, counting, and refusals."""
 
-import pathlib
-import re
 import threading
 
 import leat
@@ -200,20 +198,6 @@ class TestMaking:
             images("/photos", shardid=1)
         with pytest.raises(TypeError, match="variadic"):
             pipeline_def(lambda **kwargs: None)
-
-    def test_the_page_lists_what_the_code_does(self):
-        page = pathlib.Path(__file__).parents[4] / "docs" / "rocal.md"
-        text = page.read_text(encoding="utf-8")
-
-        def table(heading):
-            section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-            rows = re.findall(r"^\| `([^`]+)` \|(.*)\|$", section, re.MULTILINE)
-            return {name: tuple(re.findall(r"`(\w+)`", cells.split("|")[0])) for name, cells in rows}
-
-        hints = {name: names for name, names in _checked.HINTS.items() if names}
-        assert table("Accepted without a meaning") == hints
-        refused = re.findall(r"`(fn\.[\w.]+)`", text.split("\n## Refused\n\n")[1].split("\n\n")[0])
-        assert sorted(refused) == sorted(_checked.REFUSED)
 
 
 def test_threads_make_pipelines_of_their_own():

@@ -32,8 +32,8 @@ def __getattr__(name: str) -> Any:
         warn_of_legacy(f"ops.{name}", f"ops.{title}")
         return getattr(globals()[group], _classes.class_name(function))
     raise AttributeError(
-        f"ops.{name}: Leat has no such operator; docs/dali.md lists those of fn, whose names are in capitals here "
-        f"({', '.join(sorted(_CLASSES)[:3])} …)"
+        f"ops.{name}: Leat has no such operator; docs/guide/move-from-dali.md lists those of fn, whose names are in "
+        f"capitals here ({', '.join(sorted(_CLASSES)[:3])} …)"
     )
 
 

@@ -112,7 +112,7 @@ class ROCALGenericIterator(OneFeed):
     """
 
     def __init__(self, pipeline: Any, **options: Any) -> None:
-        """Builds the pipeline if it is not built. docs/rocal.md lists the options without effect."""
+        """Builds the pipeline if it is not built. docs/guide/move-from-rocal.md lists the options without effect."""
         check_iterator(type(self).__name__, options, {**_HINTS, **_CLASSIFICATION})
         super().__init__(pipeline)
 

@@ -29,7 +29,7 @@ class ROCALGenericIterator(generic.ROCALGenericIterator):
             pipeline: the pipeline that makes the batches.
             device: "cpu", or "gpu" (also "cuda"): tensors are on the GPU of this number.
             device_id: see device.
-            **options: docs/rocal.md lists those without effect.
+            **options: docs/guide/move-from-rocal.md lists those without effect.
         """
         if device not in ("cpu", "gpu", "cuda"):
             raise InvalidArgument(f"device = {device!r}; expected 'cpu' or 'gpu'")
