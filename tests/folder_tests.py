@@ -23,8 +23,9 @@ _NAMES = {"TEST_P": "*/{}.*", "TYPED_TEST": "{}/*", "TYPED_TEST_P": "*/{}/*"}
 
 
 def folders(root):
-    """Returns the folders in the table of folders."""
-    return set(_ROW.findall((root / "docs/architecture/folders.md").read_text(encoding="utf-8")))
+    """Returns the folders in the tables of folders."""
+    pages = (root / "docs/architecture").glob("folders*.md")
+    return {folder for page in pages for folder in _ROW.findall(page.read_text(encoding="utf-8"))}
 
 
 def suites_of(text):

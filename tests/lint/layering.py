@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks includes between folders against the tables of docs/architecture/folders.md, which are the rule."""
+"""Checks includes between folders against the tables of docs/architecture/folders*.md, which are the
+rule."""
 
 import dataclasses
 import pathlib
@@ -36,6 +37,12 @@ class Rule:
 
     def allows(self, folder):
         return folder == "core" or folder in self.folders or folder.startswith("core/") and "core/*" in self.folders
+
+
+def tables(root):
+    """Returns the text of the pages with the tables: PAGE and those whose names continue its name."""
+    pages = sorted((root / PAGE.parent).glob(f"{PAGE.stem}*.md"))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
 
 def read_rules(page):
@@ -127,7 +134,7 @@ def _table(rules, edges):
 
 def check(root):
     root, findings, edges = pathlib.Path(root), [], {}
-    rules = read_rules(common.text(root, PAGE))
+    rules = read_rules(tables(root))
     for path in common.files(root, *common.CPP, ".cu"):
         folder, source = str(path.parent), common.text(root, path)
         if path.parts[0] not in TOPS:

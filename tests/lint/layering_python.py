@@ -11,7 +11,7 @@ import pathlib
 import re
 
 import common
-from layering import PAGE, circles
+from layering import PAGE, circles, tables
 
 SOURCES = pathlib.Path("python_client/src")
 _TOP = "leat"
@@ -61,7 +61,7 @@ def _table(rules, edges):
 
 def check(root):
     root, findings, edges = pathlib.Path(root), [], {}
-    rules = read_rules(common.text(root, PAGE))
+    rules = read_rules(tables(root))
     paths = [path for path in common.files(root, ".py", ".pyi") if path.is_relative_to(SOURCES / _TOP)]
     packages = {".".join(path.relative_to(SOURCES).parts[:2]) for path in paths
                 if len(path.relative_to(SOURCES).parts) > 2}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the pictures in docs/architecture/components/: of folders, from the table in docs/architecture/folders.md, and
-of Python modules, from their imports.
+"""Makes the pictures in docs/architecture/components/: of folders, from the tables in docs/architecture/folders*.md,
+and of Python modules, from their imports.
 
     tests/lint/pictures.py --write     writes the pictures again; without it they are compared with the table
 
@@ -159,7 +159,7 @@ def picture_of_modules(root, package, listed):
 def check(root, write=False):
     """Returns findings of the pages' pictures, and with `write` makes the pictures again."""
     root, findings, shown = pathlib.Path(root), [], set()
-    rules = layering.read_rules(common.text(root, layering.PAGE))
+    rules = layering.read_rules(layering.tables(root))
     for path in sorted((root / PAGES).glob("*.md")):
         name, text = path.relative_to(root), path.read_text(encoding="utf-8")
         known = len(_BLOCK.findall(text)) + len(_MODULES.findall(text))
