@@ -20,8 +20,10 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "leat_api",
+    "leat_findings",
     "leat_links",
     "leat_peers",
+    "leat_observed",
 ]
 exclude_patterns = ["examples", "site"]
 

@@ -19,9 +19,9 @@ from cluster import PATIENCE_S, program
 from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
+ALERTS, GUIDE = ROOT / "deploy/prometheus/alerts.yaml", ROOT / "docs/see/alerts.md"
+CONFIGS = [ALERTS.with_name(name) for name in ("prometheus.yaml", "cluster.yaml")]
 BOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
-GUIDE = ROOT / "docs/guide/observability.md"
 # Prometheus's own metrics; and the suffixes of a histogram's series.
 THEIR_OWN = {"up"}
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
@@ -168,8 +168,8 @@ class DeployedFilesTest(Pages):
         rules.write_text(json.dumps({"groups": [{"name": "boards", "rules": [
             {"record": f"panel:{number}", "expr": expression}
             for number, (_, _, expression) in enumerate(expressions())]}]}))
-        for path in (ALERTS, rules):
-            done = subprocess.run([promtool, "check", "rules", str(path)], text=True, capture_output=True)
+        for check in (["rules", ALERTS, rules], ["config", "--syntax-only", *CONFIGS]):
+            done = subprocess.run([promtool, "check", *check], text=True, capture_output=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_each_alert_fires_for_its_cause_alone(self):

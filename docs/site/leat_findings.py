@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Sphinx extension: directives that show findings and errors from the sources, and a check that all are there.
+
+    ```{finding} NO_WORKERS
+    A note on when it comes, in Markdown.
+    ```
+
+    ```{errors} client/coordinator rpc/tls
+    ```
+
+A finding becomes a section with its severities, texts and remedies. `errors` becomes a table of the texts of the
+sources and folders that it names, except those `:without:`.
+"""
+
+import leat_cpp as cpp
+import leat_texts
+import sphinx.util.logging
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+_log = sphinx.util.logging.getLogger(__name__)
+# Errors that only Leat's own programs meet: broken messages between them, and other uses of the word.
+_INTERNAL = ("core/log.cc", "core/status.h", "core/status.cc", "rpc/wire", "rpc/call/grpc_status.cc")
+
+
+def plain(text):
+    """Returns a text whose quotation marks and dashes stay as they are."""
+    return nodes.inline(text, text, support_smartquotes=False)
+
+
+def table(titles, rows, widths):
+    """Returns a table; a cell is a list of nodes, and each is a paragraph of it."""
+    made = nodes.table(classes=["leat-generated"])
+    group = nodes.tgroup(cols=len(titles))
+    made += group
+    group += [nodes.colspec(colwidth=width) for width in widths]
+
+    def row_of(cells):
+        row = nodes.row()
+        for cell in cells:
+            entry = nodes.entry()
+            entry += [nodes.paragraph("", "", each) for each in cell]
+            row += entry
+        return row
+
+    group += nodes.thead("", row_of([[plain(title)] for title in titles]))
+    group += nodes.tbody("", *[row_of(row) for row in rows])
+    return made
+
+
+def section(directive, name):
+    """Returns a section that Markdown may link to by its name in lower case."""
+    made = nodes.section(ids=[nodes.make_id(name)], names=[nodes.fully_normalize_name(name)])
+    made += nodes.title("", "", nodes.literal(name, name))
+    directive.state.document.note_implicit_target(made, made)
+    found = directive.env.current_document if hasattr(directive.env, "current_document") else directive.env.temp_data
+    found.setdefault("leat_slugs", {})[name.lower()] = (directive.lineno, made["ids"][0], name)
+    return made
+
+
+def _shown(env, key):
+    if not hasattr(env, key):
+        setattr(env, key, {})
+    return getattr(env, key)
+
+
+class Finding(SphinxDirective):
+    """Shows one finding, with the note that is its content."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        code = self.arguments[0]
+        for path in (leat_texts.COORDINATOR, *leat_texts.DOCTOR):
+            self.env.note_dependency(str(cpp.ROOT / path))
+        cases = leat_texts.findings().get(code)
+        if cases is None:
+            raise self.error(f"the sources make no finding {code}")
+        _shown(self.env, "leat_findings").setdefault(self.env.docname, set()).add(code)
+        made = section(self, code)
+        made += self.parse_content_to_nodes()
+        merged = {}
+        for case in cases:
+            known = merged.setdefault((case.says, case.remedies), [])
+            known += [each for each in sorted(case.severities) if each not in known]
+        rows = []
+        for (says, remedies), severities in merged.items():
+            known = [nodes.literal(text, text) for text in says if text != cpp.HOLE]
+            advice = [plain(text) for text in remedies]
+            rows.append([[plain(" or ".join(severities))], known or [nodes.emphasis("", "the cause")],
+                         advice or [nodes.emphasis("", "as the text says")]])
+        made += table(["Severity", "It says", "What to do"], rows, [10, 50, 40])
+        return [made]
+
+
+class Errors(SphinxDirective):
+    """Shows the errors of sources and folders."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"without": directives.unchanged, "kinds": directives.unchanged}
+
+    def run(self):
+        without = tuple(self.options.get("without", "").split())
+        kinds = self.options.get("kinds", "").split()
+        paths = self.arguments[0].split()
+        rows = []
+        for path in paths:
+            found = leat_texts.errors(path)
+            if not found:
+                raise self.error(f"{path} makes no errors")
+            for error in found:
+                if _below(error.path, without) or (kinds and error.kind not in kinds):
+                    continue
+                _shown(self.env, "leat_errors").setdefault(self.env.docname, set()).add(error)
+                rows.append((error.says, error.kind))
+        rows = list(dict.fromkeys(rows))
+        cells = [[[nodes.literal(says, says)], [nodes.literal(kind, kind)]] for says, kind in rows]
+        return [table(["Text", "Class"], cells, [80, 20])]
+
+
+class ErrorClasses(SphinxDirective):
+    """Shows the exceptions of Python, with the codes and the built-in exceptions that they derive from."""
+
+    def run(self):
+        rows = [[[nodes.literal(name, name)], [plain(bases)], [plain(meaning)]]
+                for name, bases, meaning in leat_texts.classes()]
+        return [table(["Class", "Is also", "Means"], rows, [20, 20, 60])]
+
+
+class Remedies(SphinxDirective):
+    """Shows what a handshake finds wrong (`tls`), or what the command-line program adds to errors (`command`)."""
+
+    required_arguments = 1
+
+    def run(self):
+        if self.arguments[0] == "tls":
+            rows = [[[nodes.literal(says, says)], [plain(remedy)]] for says, remedy in leat_texts.probes()]
+            return [table(["Text", "What to do"], rows, [50, 50])]
+        rows = [[[nodes.literal(status, status)], [plain(text) for text in remedies]]
+                for status, remedies in leat_texts.command_remedies()]
+        return [table(["Class", "What the program adds"], rows, [25, 75])]
+
+
+def _below(path, folders):
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def keep_slugs(app, doctree):
+    """Makes the sections of directives known to Markdown's links, as headings are."""
+    found = getattr(app.env, "current_document", app.env.temp_data).get("leat_slugs", {})
+    if found:
+        app.env.metadata[app.env.docname].setdefault("myst_slugs", {}).update(found)
+
+
+def _all_errors():
+    return [error for path in (*leat_texts.SOURCES, "python_client/src/leat") for error in leat_texts.errors(path)
+            if not _below(error.path, _INTERNAL)]
+
+
+def check(app, env):
+    """Warns about findings and errors that no page shows, and about findings that could not be read."""
+    shown = set().union(*_shown(env, "leat_findings").values())
+    for code in sorted(leat_texts.codes() - set(leat_texts.findings())):
+        _log.warning("the code %s is in the sources, and leat_texts.py does not find how its finding is made", code)
+    for code in sorted((leat_texts.codes() | set(leat_texts.findings())) - shown):
+        _log.warning("no page shows the finding %s: want a {finding} directive in docs/see/findings.md", code)
+    told = set().union(*_shown(env, "leat_errors").values())
+    missing = {}
+    for error in _all_errors():
+        if error not in told:
+            missing.setdefault(error.path, []).append(error.says)
+    for path, texts in sorted(missing.items()):
+        _log.warning("no page shows the %d errors of %s, such as %r: want an {errors} directive in docs/see",
+                     len(texts), path, texts[0])
+
+
+def _forget(app, env, docname):
+    for key in ("leat_findings", "leat_errors"):
+        _shown(env, key).pop(docname, None)
+
+
+def _merge(app, env, docnames, other):
+    for key in ("leat_findings", "leat_errors"):
+        _shown(env, key).update({name: value for name, value in _shown(other, key).items() if name in docnames})
+
+
+def setup(app):
+    app.add_directive("finding", Finding)
+    app.add_directive("errors", Errors)
+    app.add_directive("errors-classes", ErrorClasses)
+    app.add_directive("remedies", Remedies)
+    app.connect("doctree-read", keep_slugs)
+    app.connect("env-purge-doc", _forget)
+    app.connect("env-merge-info", _merge)
+    app.connect("env-check-consistency", check)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
