@@ -6,11 +6,14 @@
     ```
 
     ```{errors} client/coordinator rpc/tls
+    * no coordinator at … => A note in Markdown on the texts that begin so.
     ```
 
 A finding becomes a section with its severities, texts and remedies. `errors` becomes a table of the texts of the
-sources and folders that it names, except those `:without:`.
+sources and folders that it names, except those `:without:`, and with `:kinds:` only errors of these classes.
 """
+
+import re
 
 import leat_cpp as cpp
 import leat_texts
@@ -20,8 +23,6 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 _log = sphinx.util.logging.getLogger(__name__)
-# Errors that only Leat's own programs meet: broken messages between them, and other uses of the word.
-_INTERNAL = ("core/log.cc", "core/status.h", "core/status.cc", "rpc/wire", "rpc/call/grpc_status.cc")
 
 
 def plain(text):
@@ -96,28 +97,43 @@ class Finding(SphinxDirective):
 
 
 class Errors(SphinxDirective):
-    """Shows the errors of sources and folders."""
+    """Shows the errors of sources and folders, with notes on some of them."""
 
     required_arguments = 1
     final_argument_whitespace = True
+    has_content = True
     option_spec = {"without": directives.unchanged, "kinds": directives.unchanged}
 
-    def run(self):
-        without = tuple(self.options.get("without", "").split())
-        kinds = self.options.get("kinds", "").split()
-        paths = self.arguments[0].split()
-        rows = []
-        for path in paths:
+    def _errors(self):
+        shows = leat_texts.selection(self.arguments[0], self.options.get("without", ""), self.options.get("kinds", ""))
+        for path in self.arguments[0].split():
             found = leat_texts.errors(path)
             if not found:
                 raise self.error(f"{path} makes no errors")
-            for error in found:
-                if _below(error.path, without) or (kinds and error.kind not in kinds):
-                    continue
-                _shown(self.env, "leat_errors").setdefault(self.env.docname, set()).add(error)
-                rows.append((error.says, error.kind))
-        rows = list(dict.fromkeys(rows))
-        cells = [[[nodes.literal(says, says)], [nodes.literal(kind, kind)]] for says, kind in rows]
+            yield from filter(shows, found)
+
+    def _notes(self, rows):
+        """Returns the notes by the beginnings of texts."""
+        notes = {}
+        for item in re.split(r"^\* ", "\n".join(self.content), flags=re.M)[1:]:
+            begin, arrow, note = " ".join(item.split()).partition(" => ")
+            if not arrow or not any(says.startswith(begin) for says, _ in rows):
+                raise self.error(f"no text of {self.arguments[0]} begins with {begin!r}: want * BEGINNING => NOTE")
+            notes[begin] = note
+        return notes
+
+    def run(self):
+        errors = list(self._errors())
+        _shown(self.env, "leat_errors").setdefault(self.env.docname, set()).update(errors)
+        rows = list(dict.fromkeys((error.says, error.kind) for error in errors))
+        notes, cells = self._notes(rows), []
+        rows.sort(key=lambda row: not any(row[0].startswith(begin) for begin in notes))  # those with notes first
+        for says, kind in rows:
+            text = [nodes.literal(says, says)]
+            for begin, note in notes.items():
+                if says.startswith(begin):
+                    text.append(nodes.inline("", "", *self.parse_inline(note)[0], classes=["leat-note"]))
+            cells.append([text, [nodes.literal(kind, kind) if kind != leat_texts.ANY else plain(kind)]])
         return [table(["Text", "Class"], cells, [80, 20])]
 
 
@@ -144,20 +160,11 @@ class Remedies(SphinxDirective):
         return [table(["Class", "What the program adds"], rows, [25, 75])]
 
 
-def _below(path, folders):
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
-
-
 def keep_slugs(app, doctree):
     """Makes the sections of directives known to Markdown's links, as headings are."""
     found = getattr(app.env, "current_document", app.env.temp_data).get("leat_slugs", {})
     if found:
         app.env.metadata[app.env.docname].setdefault("myst_slugs", {}).update(found)
-
-
-def _all_errors():
-    return [error for path in (*leat_texts.SOURCES, "python_client/src/leat") for error in leat_texts.errors(path)
-            if not _below(error.path, _INTERNAL)]
 
 
 def check(app, env):
@@ -168,13 +175,9 @@ def check(app, env):
     for code in sorted((leat_texts.codes() | set(leat_texts.findings())) - shown):
         _log.warning("no page shows the finding %s: want a {finding} directive in docs/see/findings.md", code)
     told = set().union(*_shown(env, "leat_errors").values())
-    missing = {}
-    for error in _all_errors():
-        if error not in told:
-            missing.setdefault(error.path, []).append(error.says)
-    for path, texts in sorted(missing.items()):
+    for path, missing in sorted(leat_texts.missing_errors(told.__contains__).items()):
         _log.warning("no page shows the %d errors of %s, such as %r: want an {errors} directive in docs/see",
-                     len(texts), path, texts[0])
+                     len(missing), path, missing[0].says)
 
 
 def _forget(app, env, docname):

@@ -25,8 +25,12 @@ _WELL = ("", "ok")
 STATUSES = ("Aborted", "AlreadyExists", "DataLoss", "DeadlineExceeded", "FailedPrecondition", "InvalidArgument",
             "NotFound", "OutOfRange", "PermissionDenied", "ResourceExhausted", "Unauthenticated", "Unavailable",
             "Unimplemented")
+ANY = "several"
 SOURCES = ("client", "core", "rpc", "server", "worker")
-PACKAGE = cpp.ROOT / "python_client" / "src" / "leat"
+PACKAGE = "python_client/src/leat"
+# Errors that only Leat's own programs meet: broken messages between them, and other uses of the word.
+_INTERNAL = ("core/hash.cc", "core/log.cc", "core/status.cc", "core/status.h", "rpc/call/client_stream.h",
+             "rpc/call/raw_frame.cc", "rpc/call/server_stream.h", "rpc/wire")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +183,7 @@ def command_remedies():
 
 def _useful(text):
     """Returns whether a text has words of its own."""
-    return len(re.sub(r"[^A-Za-z]", "", text)) >= 8
+    return len(re.sub(r"[^A-Za-z]", "", text)) >= 10
 
 
 @functools.lru_cache(maxsize=None)
@@ -187,8 +191,11 @@ def cpp_errors(path):
     """Returns the errors that a C++ source makes."""
     tokens, scope, found = cpp.read(path), cpp.file_scope(path), {}
     functions = cpp.functions(tokens)
-    for kind, at in cpp.calls(tokens, *STATUSES):
+    for kind, at in cpp.calls(tokens, *STATUSES, "MakeStatus"):
         function, given = cpp.enclosing(functions, at), cpp.arguments(tokens, at)
+        if kind == "MakeStatus" and given:
+            named = [each.value[1:] for each in given[0] if each.value[1:] in STATUSES]
+            kind, given = named[0] if named else ANY, given[1:]
         if not given or len(given[0]) != 1 or given[0][0].kind != "text":
             continue
         where = scope.local(function) if function else scope
@@ -233,7 +240,7 @@ def python_errors(path):
 def classes():
     """Returns (name, built-in exceptions that it derives from, meaning) of the exceptions of Python."""
     found = []
-    for node in ast.parse((PACKAGE / "errors.py").read_text(encoding="utf-8")).body:
+    for node in ast.parse((cpp.ROOT / PACKAGE / "errors.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name not in ("Error", "DatasetChanged"):
             bases = ", ".join(ast.unparse(base) for base in node.bases if ast.unparse(base) != "Error")
             found.append((node.name, bases, ast.get_docstring(node)))
@@ -252,3 +259,24 @@ def errors(*paths):
             each = [error for file in cpp.sources(path) for error in cpp_errors(file)]
         found |= dict.fromkeys(each)
     return list(found)
+
+
+def below(path, folders):
+    """Returns whether a path is one of these files or folders, or in one of them."""
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def selection(paths, without="", kinds=""):
+    """Returns a function: whether an error is of these paths and kinds, all as lists of words."""
+    paths, without, kinds = paths.split(), without.split(), kinds.split()
+    return lambda error: (below(error.path, paths) and not below(error.path, without)
+                          and (not kinds or error.kind in kinds))
+
+
+def missing_errors(is_shown):
+    """Returns, for each source, its errors that users meet and for which is_shown(error) is false."""
+    found = {}
+    for error in errors(*SOURCES, PACKAGE):
+        if not below(error.path, _INTERNAL) and not is_shown(error):
+            found.setdefault(error.path, []).append(error)
+    return found
