@@ -74,6 +74,14 @@ class TextsTest(unittest.TestCase):
                     self.assertLessEqual(set(case.severities), {"warn", "error"})
         self.assertIn("start leat-worker --coordinator ADDRESS on some machine", found["NO_WORKERS"][0].remedies)
 
+    def test_the_page_has_every_verdict_of_leat_bottleneck(self):
+        page = (cpp.ROOT / "docs/see/slow.md").read_text()
+        names = cpp.assigned(cpp.read("core/observe/bottleneck.cc"))["kLimitNames"][0]
+        found = [token.value for token in names if token.kind == "text"]
+        self.assertEqual(len(found), 18)
+        for name in found:
+            self.assertIn(f"`{name}`", page)
+
     def test_the_tree_has_errors(self):
         said = {error.says: error.kind for error in leat_texts.errors("client/api", "python_client/src/leat/torch.py")}
         self.assertEqual(said["window …: want 1 to 64 steps"], "InvalidArgument")
