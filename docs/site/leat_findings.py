@@ -160,6 +160,12 @@ class Remedies(SphinxDirective):
         return [table(["Class", "What the program adds"], rows, [25, 75])]
 
 
+def read_sources(app):
+    """Reads the sources before Sphinx forks, so that its processes share the result."""
+    leat_texts.findings()
+    leat_texts.errors(*leat_texts.SOURCES, leat_texts.PACKAGE)
+
+
 def keep_slugs(app, doctree):
     """Makes the sections of directives known to Markdown's links, as headings are."""
     found = getattr(app.env, "current_document", app.env.temp_data).get("leat_slugs", {})
@@ -195,6 +201,7 @@ def setup(app):
     app.add_directive("errors", Errors)
     app.add_directive("errors-classes", ErrorClasses)
     app.add_directive("remedies", Remedies)
+    app.connect("builder-inited", read_sources)
     app.connect("doctree-read", keep_slugs)
     app.connect("env-purge-doc", _forget)
     app.connect("env-merge-info", _merge)
