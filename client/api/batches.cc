@@ -97,7 +97,7 @@ void Batches::Cancel() { state_->engine->Cancel(); }
 void Batches::BeginWait() { state_->engine->BeginWait(); }
 void Batches::EndWait(bool delivered) { state_->engine->EndWait(delivered); }
 
-std::span<const TensorFinish> Batches::finish() const {
+std::span<const TensorEpilogue> Batches::epilogue() const {
   return state_->format->shown;
 }
 

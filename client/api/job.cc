@@ -184,8 +184,9 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
   EngineOptions engine = EngineOptionsFor(job);
   ASSIGN_OR_RETURN(engine.start, StartOf(*job, options));
   ASSIGN_OR_RETURN(engine.map, RowMap::Create(options.rows, info.spec.batch));
-  if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
-  ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.finish));
+  if (options.epilogue == EpilogueAt::kDevice)
+    engine.epilogue = Epilogue::kDevice;
+  ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.epilogue));
   ASSIGN_OR_RETURN(engine.end_epoch, EndOf(engine.start, options.epochs));
   engine.steps_per_epoch = job->plan().steps_per_epoch();
   engine.layout = std::make_shared<BatchLayout>(
@@ -347,7 +348,7 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
   options.source = std::move(source);
   options.open.set_look(true);
   ASSIGN_OR_RETURN(const auto format,
-                   client::RowFormat::Create(job->info(), Finish::kWorker));
+                   client::RowFormat::Create(job->info(), Epilogue::kWorker));
   ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));
   options.steps_per_epoch = 1;
   options.window = 1;

@@ -9,30 +9,30 @@
 namespace leat::client {
 
 absl::StatusOr<std::shared_ptr<const RowFormat>> RowFormat::Create(
-    const JobInfo& job, Finish finish) {
+    const JobInfo& job, Epilogue epilogue) {
   auto format = std::make_shared<RowFormat>();
   format->schema = job.schema;
-  if (finish == Finish::kDevice) {
+  if (epilogue == Epilogue::kDevice) {
     ASSIGN_OR_RETURN(const CheckedJob checked,
                      CheckJob(job.spec, job.datasets));
-    SplitGraph split = SplitFinish(checked.sources[0]);
+    SplitGraph split = SplitEpilogue(checked.sources[0]);
     for (size_t i = 1; i < checked.sources.size(); ++i) {
-      const SplitGraph other = SplitFinish(checked.sources[i]);
-      if (other.finish != split.finish ||
+      const SplitGraph other = SplitEpilogue(checked.sources[i]);
+      if (other.epilogue != split.epilogue ||
           other.head.schema != split.head.schema)
         return InvalidArgument(
-            "finish=\"device\": sources \"{}\" and \"{}\" end with different "
-            "operators; want equal ends, or finish=\"worker\"",
+            "epilogue=\"device\": sources \"{}\" and \"{}\" end with different "
+            "operators; want equal ends, or epilogue=\"worker\"",
             job.spec.sources[0].name, job.spec.sources[i].name);
     }
     // Fields beyond the pipeline's outputs (kValidField) stay.
     for (size_t i = 0; i < split.head.schema.fields.size(); ++i)
       format->schema.fields[i] = std::move(split.head.schema.fields[i]);
-    format->finish = std::move(split.finish);
+    format->epilogue = std::move(split.epilogue);
   }
-  format->finish.resize(format->schema.fields.size());
-  for (const std::optional<FieldFinish>& left : format->finish) {
-    TensorFinish& shown = format->shown.emplace_back();
+  format->epilogue.resize(format->schema.fields.size());
+  for (const std::optional<FieldEpilogue>& left : format->epilogue) {
+    TensorEpilogue& shown = format->shown.emplace_back();
     if (!left) continue;
     shown.dtype = Name(left->dtype);
     shown.channels = left->channels;

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/leat/client.h"
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 #include "core/plan/job.h"
 
 namespace leat::client {
@@ -18,11 +18,11 @@ namespace leat::client {
 struct RowFormat {
   // kInvalidArgument: the job's pipeline is invalid.
   static absl::StatusOr<std::shared_ptr<const RowFormat>> Create(
-      const JobInfo& job, Finish finish);
+      const JobInfo& job, Epilogue epilogue);
 
-  BatchSchema schema;                              // of the transferred rows
-  std::vector<std::optional<FieldFinish>> finish;  // by field
-  std::vector<TensorFinish> shown;                 // of `finish`; borrows it
+  BatchSchema schema;  // of the transferred rows
+  std::vector<std::optional<FieldEpilogue>> epilogue;  // by field
+  std::vector<TensorEpilogue> shown;  // of `epilogue`; borrows it
 };
 
 }  // namespace leat::client

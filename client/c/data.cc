@@ -147,16 +147,16 @@ char* leat_batches_stats_json(const leat_batches* batches) {
   return ToC(leat::client::StatsJson(batches->batches->stats()).dump());
 }
 
-leat_finish leat_batches_finish(const leat_batches* batches, size_t index) {
-  if (batches == nullptr || index >= batches->batches->finish().size())
-    return leat_finish{.channels = 1};
-  const leat::TensorFinish& finish = batches->batches->finish()[index];
-  return {.dtype = finish.dtype.empty() ? nullptr : finish.dtype.data(),
-          .channels = finish.channels,
-          .table = finish.table.empty() ? nullptr : finish.table.data(),
-          .table_bytes = finish.table.size(),
-          .perm = finish.perm.empty() ? nullptr : finish.perm.data(),
-          .rank = finish.perm.size()};
+leat_epilogue leat_batches_epilogue(const leat_batches* batches, size_t index) {
+  if (batches == nullptr || index >= batches->batches->epilogue().size())
+    return leat_epilogue{.channels = 1};
+  const leat::TensorEpilogue& epilogue = batches->batches->epilogue()[index];
+  return {.dtype = epilogue.dtype.empty() ? nullptr : epilogue.dtype.data(),
+          .channels = epilogue.channels,
+          .table = epilogue.table.empty() ? nullptr : epilogue.table.data(),
+          .table_bytes = epilogue.table.size(),
+          .perm = epilogue.perm.empty() ? nullptr : epilogue.perm.data(),
+          .rank = epilogue.perm.size()};
 }
 
 uint64_t leat_batch_epoch(const leat_batch* batch) {

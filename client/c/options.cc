@@ -60,11 +60,11 @@ Setter Flag(bool* value) {
   };
 }
 
-Setter FinishWord(FinishAt* value) {
+Setter EpilogueWord(EpilogueAt* value) {
   return [value](const json& given) -> absl::Status {
     if (given != "worker" && given != "device")
       return InvalidArgument("want \"worker\" or \"device\"");
-    *value = given == "device" ? FinishAt::kDevice : FinishAt::kWorker;
+    *value = given == "device" ? EpilogueAt::kDevice : EpilogueAt::kWorker;
     return absl::OkStatus();
   };
 }
@@ -134,7 +134,7 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
                    {"max_window_bytes", Count(&options.max_window_bytes)},
                    {"row_timeout_s", Seconds(&options.row_timeout)},
                    {"device", Device(&options.device)},
-                   {"finish", FinishWord(&options.finish)},
+                   {"epilogue", EpilogueWord(&options.epilogue)},
                    {"ahead", Flag(&options.ahead)}}));
   return options;
 }

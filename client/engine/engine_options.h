@@ -22,7 +22,7 @@
 #include "client/fetch/fetcher_config.h"
 #include "client/fetch/job_tables.h"
 #include "core/observe/tracing.h"
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 #include "core/plan/job_shards.h"
 
 namespace leat::client {
@@ -70,7 +70,7 @@ struct EngineOptions {
   std::shared_ptr<SampleSource>
       source;  // serves the feed; null: the owner does
   uint64_t max_supplied_bytes = 4ull << 30;
-  Finish finish = Finish::kWorker;
+  Epilogue epilogue = Epilogue::kWorker;
 
   // These define how rows are fetched.
   FetcherConfig fetch;

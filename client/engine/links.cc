@@ -221,7 +221,7 @@ v1::OpenRows Links::OpenFor(const AssignmentTable::Worker& worker) const {
   v1::OpenRows open;
   open.set_plan_hash(options.open.plan_hash());
   open.set_consumer(options.open.consumer());
-  open.set_finish(static_cast<v1::Finish>(options.finish));
+  open.set_epilogue(static_cast<v1::Epilogue>(options.epilogue));
   open.set_end_epoch(options.end_epoch);
   open.set_rows(static_cast<uint32_t>(options.map->rows().size()));
   // Without a nonce there is no proof, and no rows are accepted.

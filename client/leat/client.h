@@ -138,11 +138,11 @@ class SampleSource {
                                                         uint64_t sample) = 0;
 };
 
-// Where the last operators of a pipeline run.
-enum class FinishAt : uint8_t {
+// Where the epilogue, the last operators of a pipeline, runs.
+enum class EpilogueAt : uint8_t {
   kWorker,
   // Trailing normalize, cast and transpose are left to the consumer's device:
-  // tensors hold the input of these operators, as bytes, and Batches::finish
+  // tensors hold the input of these operators, as bytes, and Batches::epilogue
   // describes the remaining work. A float32 image needs a quarter of the
   // traffic. Fields without such trailing operators are unchanged.
   kDevice,
@@ -178,7 +178,7 @@ struct BatchesOptions {
   // writes its rows there directly; rows of other workers pass through pinned
   // host memory. Needs the NVIDIA driver.
   int device = -1;
-  FinishAt finish = FinishAt::kWorker;  // positions do not depend on it
+  EpilogueAt epilogue = EpilogueAt::kWorker;  // positions do not depend on it
   bool look = false;  // the job's position does not follow this iterator
   // True if Next is called by a thread that works ahead of the trainer; then
   // Batches::BeginWait and EndWait report how long the trainer waits.
@@ -191,8 +191,8 @@ struct BatchesOptions {
 // The work left to do on a tensor of bytes. In each row, every element x with
 // index c on the last axis becomes table[x × channels + c] (c = 0 if channels
 // is 1); then axis i of the result is axis perm[i]. The result is bit-identical
-// to FinishAt::kWorker.
-struct TensorFinish {
+// to EpilogueAt::kWorker.
+struct TensorEpilogue {
   std::string_view dtype;  // of the finished tensor; empty: nothing to do
   uint32_t channels = 1;
   // 256 × channels values of `dtype`; empty: the bytes stay.
@@ -262,7 +262,7 @@ class Batches {
                                                 uint64_t step) const;
   BatchesStats stats() const;
   // Returns one entry per tensor. It is valid as long as the iterator.
-  std::span<const TensorFinish> finish() const;
+  std::span<const TensorEpilogue> epilogue() const;
 
   struct State;
   explicit Batches(std::unique_ptr<State> state);

@@ -130,16 +130,15 @@ LEAT_EXPORT leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
- * "row_timeout_s", "device", "finish", "ahead"}, all optional; an unknown key
+ * "row_timeout_s", "device", "epilogue", "ahead"}, all optional; an unknown key
  * is an error. `position` may be NULL with position_bytes 0. `rows` may be NULL
  * with num_rows 0: all rows. "epochs" (default 1; 0: without end) counts the
  * epoch of the first step as one, although only its remaining steps are
- * delivered.
- * "device": -1 for host memory, or the number of a CUDA device: code 9
- * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
- * "device": tensors are bytes where leat_batches_finish describes remaining
- * work. "ahead": true: leat_batches_next is called by a thread that works ahead
- * of the trainer; see leat_batches_begin_wait. */
+ * delivered. "device": -1 for host memory, or the number of a CUDA device: code
+ * 9 (FAILED_PRECONDITION) without a driver or the device. "epilogue": "worker",
+ * or "device": tensors are bytes where leat_batches_epilogue describes
+ * remaining work. "ahead": true: leat_batches_next is called by a thread that
+ * works ahead of the trainer; see leat_batches_begin_wait. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* position,
@@ -169,19 +168,19 @@ LEAT_EXPORT size_t leat_batches_position_at(const leat_batches* batches,
 /* The work left to do on a tensor of bytes. In each row, every element x with
  * index c on the last axis becomes table[x * channels + c] (c = 0 if channels
  * is 1); then axis i of the result is axis perm[i]. The result is bit-identical
- * to "finish": "worker". */
-typedef struct leat_finish {
+ * to "epilogue": "worker". */
+typedef struct leat_epilogue {
   const char* dtype; /* of the finished tensor; NULL: nothing to do */
   uint32_t channels; /* of the table */
   const void* table; /* 256 * channels values of `dtype`; NULL: bytes stay */
   size_t table_bytes;
   const int64_t* perm; /* over a row's axes; NULL: they stay */
   size_t rank;         /* of `perm` */
-} leat_finish;
+} leat_epilogue;
 /* Returns the work for the tensor with this index in every batch. Pointers live
  * as long as the iterator. */
-LEAT_EXPORT leat_finish leat_batches_finish(const leat_batches* batches,
-                                            size_t index);
+LEAT_EXPORT leat_epilogue leat_batches_epilogue(const leat_batches* batches,
+                                                size_t index);
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 

@@ -255,7 +255,7 @@ class Judge {
         Limit::kNetwork, "finished rows wait to be sent",
         Share("streams have rows to send", mean_.sending, kOfTheirTime),
         Share("decode threads wait for room", mean_.for_output, kOfTheirTime),
-        "send less: finish=\"device\" leaves uint8 on the wire; or "
+        "send less: epilogue=\"device\" leaves uint8 on the wire; or "
         "bring workers nearer");
   }
   Bottleneck Window() const {

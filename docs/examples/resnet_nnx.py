@@ -98,7 +98,7 @@ def main() -> None:
         for module in (model, optimizer):
             nnx.update(module, jax.device_put(nnx.state(module), NamedSharding(mesh, P())))
         sharding = NamedSharding(mesh, P("data"))
-        with leat.jax.batches(job, sharding=sharding, epochs=args.epochs, finish="device") as batches:
+        with leat.jax.batches(job, sharding=sharding, epochs=args.epochs, epilogue="device") as batches:
             for epoch in range(args.epochs):
                 # Not read at once, so that the devices need not wait for Python.
                 results = [train_step(model, optimizer, batch) for _, batch in zip(range(len(job)), batches)]

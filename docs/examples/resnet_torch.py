@@ -86,7 +86,7 @@ def main() -> None:
     torch.manual_seed(0)
     with leat.connect() as service:
         job = service.job("resnet", photos(args.folder, args.size), batch=args.batch, seed=7)
-        dataset = leat.torch.IterableDataset(job, device=device, finish="device")
+        dataset = leat.torch.IterableDataset(job, device=device, epilogue="device")
         loader = DataLoader(dataset, batch_size=None)
         model = resnet(len(job.classes), args.width).to(device)
         trained = nn.parallel.DistributedDataParallel(model) if several else model

@@ -46,7 +46,7 @@ def main(folder: str) -> None:
         job = service.job("jax", photos(folder), batch=32, seed=7)
         weights = jax.device_put(jnp.zeros((SIZE * SIZE * 3, len(job.classes))), everywhere)
         losses: list[jax.Array] = []
-        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, finish="device") as batches:
+        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, epilogue="device") as batches:
             for batch in batches:
                 weights, loss = train_step(weights, batch)
                 losses.append(loss)

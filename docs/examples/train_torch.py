@@ -30,7 +30,7 @@ def main(folder: str) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with leat.connect() as service:
         job = service.job("torch", photos(folder), batch=32, seed=7)
-        dataset = leat.torch.IterableDataset(job, device=device, finish="device")
+        dataset = leat.torch.IterableDataset(job, device=device, epilogue="device")
         loader = DataLoader(dataset, batch_size=None)  # the batches are the job's
         model = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE * SIZE, len(job.classes))).to(device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

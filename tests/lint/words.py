@@ -33,9 +33,16 @@ NAMES = {
     "TokenHash": "PositionHash",
     "batches.token": "batches.position",
     "it.token": "it.position",
+    "leat_finish": "leat_epilogue",
+    "leat_batches_finish": "leat_batches_epilogue",
+    "FinishAt": "EpilogueAt",
+    "TensorFinish": "TensorEpilogue",
+    "FieldFinish": "FieldEpilogue",
+    "SplitFinish": "SplitEpilogue",
+    'finish="device"': 'epilogue="device"',
 }
 _PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]
-_NAMES = re.compile(r"\b(?:%s)\b" % "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
+_NAMES = re.compile(r"\b(?:%s)(?!\w)" % "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
 _COMMENT = re.compile(r"^\s*//+ ?(.*)$")
 
 

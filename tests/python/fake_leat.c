@@ -314,11 +314,11 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   batches->epoch = epoch;
   batches->step = step;
   batches->num_rows = num_rows;
-  char finish[16];
-  Text(options_json, "finish", finish, sizeof finish);
+  char epilogue[16];
+  Text(options_json, "epilogue", epilogue, sizeof epilogue);
   batches->device = device;
   batches->ahead = strstr(options_json, "\"ahead\": true") != NULL;
-  batches->heads = IsFloats(job) && strcmp(finish, "device") == 0;
+  batches->heads = IsFloats(job) && strcmp(epilogue, "device") == 0;
   if (num_rows != 0) {
     batches->rows = malloc(num_rows * sizeof *rows);
     memcpy(batches->rows, rows, num_rows * sizeof *rows);
@@ -431,13 +431,13 @@ leat_status* leat_job_sample_supplied(const leat_job* job, uint64_t index,
                                       leat_batch** out) {
   return Error(12, "not in the fake");
 }
-leat_finish leat_batches_finish(const leat_batches* batches, size_t index) {
+leat_epilogue leat_batches_epilogue(const leat_batches* batches, size_t index) {
   static float table[256 * 3];
   static const int64_t perm[] = {2, 0, 1};
-  if (!batches->heads || index != 0) return (leat_finish){.channels = 1};
+  if (!batches->heads || index != 0) return (leat_epilogue){.channels = 1};
   for (int byte = 0; byte < 256; ++byte)
     for (int c = 0; c < 3; ++c) table[3 * byte + c] = Finished(byte, c);
-  return (leat_finish){"float32", 3, table, sizeof table, perm, 3};
+  return (leat_epilogue){"float32", 3, table, sizeof table, perm, 3};
 }
 char* leat_batches_stats_json(const leat_batches* batches) {
   return strdup("{\"rows_per_s\": 1234.5, \"stall_fraction\": 0.25}");

@@ -25,7 +25,8 @@ bool DependsOnSteps(const JobSpec& spec) {
 // Digests everything that a row depends on except its RowKey. Jobs that cut the
 // same samples into other batches, in another order, or in other shares, have
 // the same rows, unless these depend on their steps.
-Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
+Digest SharingKeyOf(const JobInfo& job, Epilogue epilogue,
+                    bool depends_on_step) {
   Sha256 hash;
   hash.UpdateField("leat.shared-rows.1");
   for (size_t i = 0; i < job.datasets.size(); ++i) {
@@ -34,7 +35,7 @@ Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
   }
   hash.UpdateU64(job.spec.seed);
   hash.UpdateU64(static_cast<uint64_t>(job.spec.decoder_class));
-  hash.UpdateU64(static_cast<uint64_t>(finish));
+  hash.UpdateU64(static_cast<uint64_t>(epilogue));
   hash.UpdateU64(HasValidField(job.spec));
   hash.UpdateU64(job.spec.source_field.empty());
   if (depends_on_step) hash.Update(std::as_bytes(std::span(job.plan_hash)));
@@ -45,7 +46,7 @@ Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
 
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     JobInfo job, std::vector<std::shared_ptr<const Source>> sources,
-    const RuntimeContext* context, Finish finish) {
+    const RuntimeContext* context, Epilogue epilogue) {
   ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(job.spec, job.datasets));
   RETURN_IF_ERROR(CheckAgainst(job.spec, job.datasets));
   if (checked.schema != job.schema)
@@ -58,7 +59,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
                               job.spec.name);
   auto kept = std::make_unique<const JobInfo>(std::move(job));
   const std::vector<uint64_t> first = FirstSamples(kept->datasets);
-  JobKernels kernels(context, kept->spec.decoder_class, finish);
+  JobKernels kernels(context, kept->spec.decoder_class, epilogue);
   Sources opened;
   for (uint32_t i = 0; i < sources.size(); ++i) {
     ASSIGN_OR_RETURN(
@@ -68,14 +69,14 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     opened.push_back(std::move(source));
   }
   return std::shared_ptr<const JobRuntime>(new JobRuntime(
-      std::move(kept), std::move(opened), kernels, context, finish));
+      std::move(kept), std::move(opened), kernels, context, epilogue));
 }
 
 // A group's kernel writes no number of a source: a job with such a field
 // computes its rows one by one.
 JobRuntime::JobRuntime(std::unique_ptr<const JobInfo> job, Sources sources,
                        const JobKernels& kernels, const RuntimeContext* context,
-                       Finish finish)
+                       Epilogue epilogue)
     : job_(std::move(job)),
       sources_(std::move(sources)),
       kernel_(job_->spec.source_field.empty() ? kernels.only() : nullptr),
@@ -92,7 +93,7 @@ JobRuntime::JobRuntime(std::unique_ptr<const JobInfo> job, Sources sources,
       has_partners_(Any(&SourceRuntime::has_partners)),
       reads_ahead_(Any(&SourceRuntime::reads_ahead)),
       depends_on_step_(has_partners_ || DependsOnSteps(job_->spec)),
-      sharing_key_(SharingKeyOf(*job_, finish, depends_on_step_)),
+      sharing_key_(SharingKeyOf(*job_, epilogue, depends_on_step_)),
       field_bytes_(kernels.field_bytes()) {
   for (size_t i = field_bytes_.size(); i < job_->schema.fields.size(); ++i)
     field_bytes_.push_back(job_->schema.fields[i].row_bytes);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
 #include "worker/cache/form_horizon.h"
@@ -35,13 +35,13 @@ class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
  public:
   // Checks the job again, without trust in earlier checks. `sources`: the
-  // records of each of the job's datasets, in their order. `finish`: whether
+  // records of each of the job's datasets, in their order. `epilogue`: whether
   // rows have the whole fields, or their heads. kFailedPrecondition: the job
   // does not fit the sources. kUnimplemented: this worker's hardware cannot run
   // it.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
       JobInfo job, std::vector<std::shared_ptr<const Source>> sources,
-      const RuntimeContext* context, Finish finish = Finish::kWorker);
+      const RuntimeContext* context, Epilogue epilogue = Epilogue::kWorker);
 
   const JobInfo& job() const { return *job_; }
   const Plan& plan() const { return plan_; }
@@ -120,7 +120,7 @@ class JobRuntime final : public RowWork,
   // `sources`: of `job`, whose address is kept.
   JobRuntime(std::unique_ptr<const JobInfo> job, Sources sources,
              const JobKernels& kernels, const RuntimeContext* context,
-             Finish finish);
+             Epilogue epilogue);
   bool Any(bool (SourceRuntime::*is)() const) const;
   // Writes the fields that are not the pipeline's: the number of the row's
   // source, and whether the row is valid.

@@ -72,8 +72,9 @@ JobTable::~JobTable() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
-  const Key key(plan_hash, finish);
+void JobTable::Get(const std::string& plan_hash, Epilogue epilogue,
+                   Callback done) {
+  const Key key(plan_hash, epilogue);
   Runtime known;
   absl::Status refused;
   {
@@ -159,7 +160,7 @@ absl::StatusOr<JobTable::Runtime> JobTable::Load(const Key& key) {
   while (true) {
     absl::StatusOr<Runtime> runtime = LoadOnce(key);
     if (runtime.ok()) {
-      LOG_INFO("job.loaded job={} samples={} finish={}",
+      LOG_INFO("job.loaded job={} samples={} epilogue={}",
                (*runtime)->job().spec.name, (*runtime)->plan().num_samples(),
                Name(key.second));
       return runtime;
@@ -175,7 +176,7 @@ absl::StatusOr<JobTable::Runtime> JobTable::Load(const Key& key) {
 }
 
 absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
-  const auto& [plan_hash, finish] = key;
+  const auto& [plan_hash, epilogue] = key;
   ASSIGN_OR_RETURN(JobInfo job, fetcher_->FetchJob(plan_hash));
   if (!std::equal(job.plan_hash.begin(), job.plan_hash.end(), plan_hash.begin(),
                   plan_hash.end(), [](uint8_t a, char b) {
@@ -193,7 +194,7 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
     sources.push_back(std::move(source));
   }
   return JobRuntime::Create(std::move(job), std::move(sources), context_,
-                            finish);
+                            epilogue);
 }
 
 // An index with one block beside its head is held as long as its source: a

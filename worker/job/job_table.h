@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobTable: maps (plan hash, finish) to a runtime. A runtime is fetched on
+// JobTable: maps (plan hash, epilogue) to a runtime. A runtime is fetched on
 // first use, once however many callers wait. The last `max_jobs` used are kept;
 // their datasets' indexes are shared. An index in blocks with samples is not
 // fetched with the job, but block by block when rows need it
@@ -79,7 +79,7 @@ class JobTable {
   // thread of the table. kNotFound: the coordinator does not know the job.
   // kResourceExhausted: too many callbacks wait. kUnavailable: this worker
   // cannot read the beginning of the dataset; another may.
-  void Get(const std::string& plan_hash, Finish finish, Callback done);
+  void Get(const std::string& plan_hash, Epilogue epilogue, Callback done);
 
   // A source of a runtime, which it keeps.
   using SourcePtr = std::shared_ptr<const SourceRuntime>;
@@ -96,7 +96,7 @@ class JobTable {
   IndexCache::Stats index_stats() const { return index_cache_->stats(); }
 
  private:
-  using Key = std::pair<std::string, Finish>;
+  using Key = std::pair<std::string, Epilogue>;
   // Identifies a source: the data, and the reader's canonical text, which says
   // which parts of a record are read.
   using SourceKey = std::pair<Digest, std::string>;

@@ -20,7 +20,7 @@ bool HasPartners(const Graph& pipeline) {
 }  // namespace
 
 absl::StatusOr<JobKernels::Kernel> JobKernels::Of(CheckedGraph graph) {
-  if (finish_ == Finish::kDevice) graph = SplitFinish(graph).head;
+  if (epilogue_ == Epilogue::kDevice) graph = SplitEpilogue(graph).head;
   const Digest key = ComputationOf(graph);
   for (const auto& [known, kernel] : kernels_)
     if (known == key) return kernel;

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 #include "core/plan/job.h"
 #include "worker/compute/row_kernel.h"
 #include "worker/compute/row_work.h"
@@ -35,11 +35,11 @@ class JobKernels {
  public:
   using Kernel = std::shared_ptr<const RowKernel>;
 
-  // `context` outlives it. `finish`: whether rows have the whole fields, or
+  // `context` outlives it. `epilogue`: whether rows have the whole fields, or
   // their heads.
   JobKernels(const RuntimeContext* context, DecoderClass decoder_class,
-             Finish finish)
-      : context_(context), decoder_class_(decoder_class), finish_(finish) {}
+             Epilogue epilogue)
+      : context_(context), decoder_class_(decoder_class), epilogue_(epilogue) {}
 
   // kUnimplemented: this worker's hardware cannot run the pipeline.
   absl::StatusOr<Kernel> Of(CheckedGraph graph);
@@ -53,7 +53,7 @@ class JobKernels {
  private:
   const RuntimeContext* const context_;
   const DecoderClass decoder_class_;
-  const Finish finish_;
+  const Epilogue epilogue_;
   std::vector<std::pair<Digest, Kernel>> kernels_;  // by what they depend on
   std::vector<size_t> field_bytes_;
 };

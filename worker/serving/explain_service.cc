@@ -64,7 +64,7 @@ class ExplainCalls::Grpc final
     if (const absl::Status status = admit_(name, *context); !status.ok())
       call->Finish(status);
     else if (queue_->Add(call).ok())
-      jobs_->Get(call->request.plan_hash(), Finish::kWorker,
+      jobs_->Get(call->request.plan_hash(), Epilogue::kWorker,
                  [queue = queue_, limits = limits_, call,
                   method](absl::StatusOr<JobTable::Runtime> job) {
                    if (!job.ok()) return queue->End(call, job.status());

@@ -7,7 +7,7 @@
 #include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/observe/tracing.h"
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 #include "core/status.h"
 #include "rpc/call/raw_frame.h"
 
@@ -226,7 +226,7 @@ absl::Status RowsHandler::Handle(v1::RowsRequest request) {
 
 absl::Status RowsHandler::Open(const v1::OpenRows& open) {
   RETURN_IF_ERROR(CheckOpen(open));
-  ASSIGN_OR_RETURN(const leat::Finish finish, FinishFromWire(open.finish()));
+  ASSIGN_OR_RETURN(const auto epilogue, EpilogueFromWire(open.epilogue()));
   {
     MutexLock lock(&mu_);
     if (std::exchange(opened_, true))
@@ -238,7 +238,7 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
   checksums_ = open.checksums();
   RETURN_IF_ERROR(SendOpened(open));
   shared_->jobs->Get(
-      open.plan_hash(), finish,
+      open.plan_hash(), epilogue,
       [weak = weak_from_this()](absl::StatusOr<JobTable::Runtime> runtime) {
         if (const auto handler = weak.lock())
           handler->OnRuntime(std::move(runtime));

@@ -25,7 +25,7 @@ from leat._arrays import (
     ahead as _ahead,
     assembling as _assembling,
     jax_device as _jax_device,
-    jax_finish as _jax_finish,
+    jax_epilogue as _jax_epilogue,
 )
 from leat._arrays.global_arrays import (
     DataPartitionType,
@@ -34,7 +34,7 @@ from leat._arrays.global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
-from leat._iterators import finish as _finish, placement as _placement, plane as _plane, together as _together
+from leat._iterators import epilogue as _epilogue, placement as _placement, plane as _plane, together as _together
 from leat._iterators.batches import samples_of
 from leat._library import threads as _threads
 from leat.errors import InvalidArgument
@@ -60,11 +60,11 @@ class _HostPlacing:
     """Makes global arrays from batches in host memory."""
 
     def __init__(
-        self, placements: Mapping[str, _placement.Placement], finishes: Mapping[str, _finish.Finish]
+        self, placements: Mapping[str, _placement.Placement], epilogues: Mapping[str, _epilogue.Epilogue]
     ) -> None:
-        self._finishing = _jax_finish.plan(placements, finishes)
+        self._epilogues = _jax_epilogue.plan(placements, epilogues)
         self._fields = {
-            name: _assembling.Assembling(placement) for name, placement in placements.items() if name not in finishes
+            name: _assembling.Assembling(placement) for name, placement in placements.items() if name not in epilogues
         }
         self._names = list(placements)
         self._batches = 0
@@ -72,15 +72,15 @@ class _HostPlacing:
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
         self._batches += 1
         placed = {name: assembled(batch[name]) for name, assembled in self._fields.items()}
-        if not self._finishing:
+        if not self._epilogues:
             return placed
-        for finishing in self._finishing:
-            placed.update(finishing(batch))
+        for epilogue in self._epilogues:
+            placed.update(epilogue(batch))
         return {name: placed[name] for name in self._names}
 
     def stats(self) -> dict[str, int]:
         """How many bytes of all batches CPU devices read in place, and how many JAX copied for them."""
-        parts: list[Any] = [*self._fields.values(), *self._finishing]
+        parts: list[Any] = [*self._fields.values(), *self._epilogues]
         return {
             "aliased_bytes": self._batches * sum(part.aliased_bytes for part in parts),
             "copied_bytes": self._batches * sum(part.copied_bytes for part in parts),
@@ -256,7 +256,7 @@ def batches(
     row_timeout: float | None = None,
     progress: bool = False,
     fields: Sequence[str] | None = None,
-    finish: Literal["worker", "device"] = "worker",
+    epilogue: Literal["worker", "device"] = "worker",
     source: Any = None,
 ) -> GlobalBatches:
     """Opens an iterator over global batches.
@@ -278,7 +278,7 @@ def batches(
         row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
         progress: shows a tqdm bar with img/s and the fraction of time spent waiting.
         fields: which arrays to place; None: all.
-        finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
+        epilogue: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
             compiled function; workers then send uint8, a quarter of the bytes of float32. Results and positions are
             identical bit for bit.
         source: as in `Job.batches`.
@@ -296,7 +296,7 @@ def batches(
             raise InvalidArgument(f"fields has {name!r}; job {job.name!r} has {', '.join(map(repr, job.schema))}")
     _placement.check_equal_batches(job)
     _check_wide(job, names)
-    _finish.chosen(finish)
+    _epilogue.chosen(epilogue)
     if (sharding is None) == (devices is None):
         raise InvalidArgument("expected one of sharding and devices")
     sharding = _over(devices, job.batch) if devices is not None else _checked(sharding)
@@ -316,7 +316,7 @@ def batches(
             window=window,
             max_window_bytes=max_window_bytes,
             row_timeout=row_timeout,
-            finish=finish,
+            epilogue=epilogue,
             ahead=True,
             source=source,
             **also,
@@ -330,10 +330,10 @@ def batches(
     try:
         place: _Place
         if parts is None:
-            place = _HostPlacing(placements, host._finish)
+            place = _HostPlacing(placements, host._epilogues)
         else:
             dtypes = {name: job.schema[name].dtype for name in names}
-            place = _jax_device.DevicesPlacing(shares, host._finish, dtypes)
+            place = _jax_device.DevicesPlacing(shares, host._epilogues, dtypes)
         if progress:
             host.show_progress()
     except BaseException:

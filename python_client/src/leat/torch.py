@@ -27,7 +27,7 @@ except ModuleNotFoundError as _error:
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
 from leat._arrays import torch_device as _torch_device
-from leat._iterators import finish as _finish, placement as _placement, plane as _plane
+from leat._iterators import epilogue as _epilogue, placement as _placement, plane as _plane
 from leat._iterators.batches import BatchIterator, samples_of
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
@@ -49,19 +49,19 @@ _NOT_IN_A_CAPTURE = (
 )
 
 
-class _Finisher:
+class _DeviceEpilogue:
     """The operators still to be applied to one array, with torch on `device`."""
 
-    def __init__(self, finish: _finish.Finish, device: torch.device) -> None:
+    def __init__(self, epilogue: _epilogue.Epilogue, device: torch.device) -> None:
         self._columns = 1
         self._table: torch.Tensor | None = None
         self._offsets: torch.Tensor | None = None
-        if finish.table is not None:
-            self._columns = finish.table.shape[1]
-            self._table = torch.from_numpy(finish.table.reshape(-1).copy()).to(device)
+        if epilogue.table is not None:
+            self._columns = epilogue.table.shape[1]
+            self._table = torch.from_numpy(epilogue.table.reshape(-1).copy()).to(device)
             if self._columns > 1:
                 self._offsets = torch.arange(self._columns, dtype=torch.int32, device=device)
-        self._perm = None if finish.perm is None else (0, *(1 + axis for axis in finish.perm))
+        self._perm = None if epilogue.perm is None else (0, *(1 + axis for axis in epilogue.perm))
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         if self._table is not None:
@@ -122,10 +122,10 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
         if device >= 0:
             where = self._cuda.device
         where = torch.device("cpu") if where is None else where
-        self._finishers = {name: _Finisher(finish, where) for name, finish in self._finish.items()}
+        self._functions = {name: _DeviceEpilogue(epilogue, where) for name, epilogue in self._epilogues.items()}
         self._handing = None
         if device >= 0:
-            self._handing = _torch_device.Handing(self._cuda, self._finishers, view=view)
+            self._handing = _torch_device.Handing(self._cuda, self._functions, view=view)
 
     def _convert(self, buffer: Buffer) -> dict[str, torch.Tensor]:
         if self._handing is not None:  # it is on the device already
@@ -142,8 +142,8 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
         return torch.cuda.is_available() and (on_gpu or torch.cuda.is_initialized())
 
     def _finished(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        finisher = self._finishers.get(name)
-        return finisher(tensor) if finisher else tensor
+        function = self._functions.get(name)
+        return function(tensor) if function else tensor
 
     def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         if self._target is None or self._target.type == "cpu":
@@ -169,7 +169,7 @@ def batches(
     pin_memory: bool | None = None,
     device: torch.device | str | None = None,
     view: bool = False,
-    finish: Literal["worker", "device"] = "worker",
+    epilogue: Literal["worker", "device"] = "worker",
     source: Any = None,
 ) -> TensorBatches:
     """Opens an iterator over batches of torch tensors.
@@ -192,7 +192,7 @@ def batches(
             dies, after the work that is then queued on the stream that was current when it was handed out. So use
             such tensors on that stream only (`Tensor.record_stream` does nothing for them), keep them while a CUDA
             graph that reads them is replayed, and pass them to no other process and no other GPU.
-        finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
+        epilogue: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
             workers then send uint8, a quarter of the bytes of float32. Results and positions are identical bit for bit.
         source: as in `Job.batches`.
 
@@ -200,7 +200,7 @@ def batches(
         An iterator of dicts of tensors.
     """
     target = None if device is None else torch.device(device)
-    _finish.chosen(finish)
+    _epilogue.chosen(epilogue)
     numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
         numbers = [torch.cuda.current_device() if target.index is None else target.index]
@@ -216,7 +216,7 @@ def batches(
             max_window_bytes=max_window_bytes,
             row_timeout=row_timeout,
             progress=progress,
-            finish=finish,
+            epilogue=epilogue,
             device=number,
             source=source,
             make=make,
@@ -246,7 +246,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         pin_memory: bool | None = None,
         device: torch.device | str | None = None,
         view: bool = False,
-        finish: Literal["worker", "device"] = "worker",
+        epilogue: Literal["worker", "device"] = "worker",
         window: int | None = None,
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
@@ -261,7 +261,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             pin_memory: as in `batches`.
             device: as in `batches`.
             view: as in `batches`.
-            finish: as in `batches`.
+            epilogue: as in `batches`.
             window: as in `Job.batches`.
             max_window_bytes: as in `Job.batches`.
             row_timeout: as in `Job.batches`.
@@ -284,7 +284,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             pin_memory=pin_memory,
             device=device,
             view=view,
-            finish=finish,
+            epilogue=epilogue,
             source=source,
         )
         self._rows()  # raises now if rank, world_size or the job is wrong

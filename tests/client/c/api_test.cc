@@ -72,11 +72,11 @@ TEST(CApi, OperatorsAreListedWithTheirArguments) {
 }
 
 TEST(CApi, NothingIsLeftToDoWithoutAnIterator) {
-  const leat_finish finish = leat_batches_finish(nullptr, 0);
-  EXPECT_EQ(finish.dtype, nullptr);
-  EXPECT_EQ(finish.table, nullptr);
-  EXPECT_EQ(finish.perm, nullptr);
-  EXPECT_EQ(finish.channels, 1u);
+  const leat_epilogue epilogue = leat_batches_epilogue(nullptr, 0);
+  EXPECT_EQ(epilogue.dtype, nullptr);
+  EXPECT_EQ(epilogue.table, nullptr);
+  EXPECT_EQ(epilogue.perm, nullptr);
+  EXPECT_EQ(epilogue.channels, 1u);
 }
 
 TEST(CApi, PipelinesAreCheckedWithoutAService) {

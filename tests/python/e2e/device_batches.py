@@ -62,8 +62,8 @@ def tensors_borrow_the_devices_memory(job, expected):
     it.close()
 
 
-def jax_makes_the_jobs_batches(job, expected, finish):
-    it = leat.jax.batches(job, sharding=SingleDeviceSharding(jax.devices()[0]), epochs=2, finish=finish)
+def jax_makes_the_jobs_batches(job, expected, epilogue):
+    it = leat.jax.batches(job, sharding=SingleDeviceSharding(jax.devices()[0]), epochs=2, epilogue=epilogue)
     assert isinstance(it._place, jax_device.DevicesPlacing)
     kept = [batch for batch, _ in zip(it, expected)]
     for batch, host in zip(kept, expected):
@@ -86,8 +86,8 @@ def main(folder):
         gpus = len(worker["devices"])
         if gpus:  # otherwise rows may come as bytes until a busy machine has prepared the memory
             os.environ["LEAT_TRANSPORT"] = "cuda"
-        for finish in "worker", "device":
-            stats = jax_makes_the_jobs_batches(job, expected, finish)
+        for epilogue in "worker", "device":
+            stats = jax_makes_the_jobs_batches(job, expected, epilogue)
         gc.collect()
         try:
             job._open(device=99)

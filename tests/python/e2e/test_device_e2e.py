@@ -35,7 +35,7 @@ def test_batches_are_in_the_devices_memory(folder):
     gpus, placed, received, steps = out.stdout.split()
     # With LEAT_TRANSPORT=cuda a row in the batch's memory is on the device; a late one may come twice, once as bytes.
     assert int(placed) > 0 or not int(gpus)
-    # finish="device": one byte per element, and the labels.
+    # epilogue="device": one byte per element, and the labels.
     assert int(received) >= int(steps) * 16 * (3 * 16 * 20 + 4)
     assert int(received) < int(steps) * 16 * 2 * 3 * 16 * 20
 

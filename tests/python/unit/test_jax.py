@@ -128,7 +128,7 @@ def test_statistics_say_what_cpu_devices_copied(job, sharding):
 
 
 def test_statistics_count_what_is_finished_on_the_devices(floats, sharding):
-    with leat.jax.batches(floats, sharding=sharding, finish="device") as it:
+    with leat.jax.batches(floats, sharding=sharding, epilogue="device") as it:
         steps = sum(1 for _ in it)
         stats = it.stats()
     assert stats["aliased_bytes"] + stats["copied_bytes"] == steps * 16 * (8 * 8 * 3 + 4)  # bytes, not floats

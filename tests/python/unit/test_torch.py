@@ -35,16 +35,16 @@ def test_a_tensor_keeps_its_buffer(fake, job):
 @pytest.mark.parametrize("pin_memory", [None, False])
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_finishing_in_torch_gives_the_workers_bits(floats, device, pin_memory):
-    it = leat.torch.batches(floats, epochs=2, finish="device", device=device, pin_memory=pin_memory)
+    it = leat.torch.batches(floats, epochs=2, epilogue="device", device=device, pin_memory=pin_memory)
     for got, expected in zip(it, floats.batches(epochs=2), strict=True):
         assert got["image"].dtype == torch.float32 and got["image"].is_contiguous()
         assert got["image"].numpy().tobytes() == expected["image"].tobytes()
         np.testing.assert_array_equal(got["label"].numpy(), expected["label"])
 
 
-def test_finish_is_one_of_two_words(floats):
-    with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
-        leat.torch.batches(floats, finish="gpu")
+def test_epilogue_is_one_of_two_words(floats):
+    with pytest.raises(leat.InvalidArgument, match="epilogue = 'gpu'; expected 'worker' or 'device'"):
+        leat.torch.batches(floats, epilogue="gpu")
 
 
 def test_a_state_is_gone_back_to(job):

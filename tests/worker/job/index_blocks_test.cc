@@ -414,7 +414,7 @@ class BlockJobTest : public ::testing::Test {
                    &context_);
     absl::StatusOr<JobTable::Runtime> answer = Internal("none");
     std::latch done(1);
-    table.Get(job.key(), Finish::kWorker,
+    table.Get(job.key(), Epilogue::kWorker,
               [&](absl::StatusOr<JobTable::Runtime> runtime) {
                 answer = std::move(runtime);
                 done.count_down();

@@ -22,10 +22,10 @@ using testing::HasSubstr;
 class TableTest : public JobTest {
  protected:
   absl::StatusOr<JobTable::Runtime> Get(JobTable& table, const std::string& key,
-                                        Finish finish = Finish::kWorker) {
+                                        Epilogue epilogue = Epilogue::kWorker) {
     absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
     std::latch done(1);
-    table.Get(key, finish, [&](absl::StatusOr<JobTable::Runtime> runtime) {
+    table.Get(key, epilogue, [&](absl::StatusOr<JobTable::Runtime> runtime) {
       result = std::move(runtime);
       done.count_down();
     });
@@ -48,7 +48,7 @@ TEST_F(TableTest, FetchesOnceHoweverManyAsk) {
   JobTable table(Fast(), &fetcher_, &context_);
   std::latch done(50);
   for (int i = 0; i < 50; ++i)
-    table.Get(job.key(), Finish::kWorker,
+    table.Get(job.key(), Epilogue::kWorker,
               [&](absl::StatusOr<JobTable::Runtime> runtime) {
                 EXPECT_TRUE(runtime.ok()) << runtime.status();
                 done.count_down();
@@ -93,15 +93,15 @@ TEST_F(TableTest, TheLeastUsedJobIsForgotten) {
   EXPECT_EQ(fetcher_.fetches(), 4);
 }
 
-TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
+TEST_F(TableTest, AJobHasARuntimeForEachEpilogue) {
   dir_.Write("k/c.jpg", "!");
   const auto job = MakeFakeJob(dir_.path(), 2, BadSamplePolicy::kZero, "job",
                                /*normalized=*/true);
   ASSERT_TRUE(job.ok()) << job.status();
   fetcher_.Add(*job);
   JobTable table(Fast(), &fetcher_, &context_);
-  const auto fields = Get(table, job->key(), Finish::kWorker);
-  const auto heads = Get(table, job->key(), Finish::kDevice);
+  const auto fields = Get(table, job->key(), Epilogue::kWorker);
+  const auto heads = Get(table, job->key(), Epilogue::kDevice);
   ASSERT_TRUE(fields.ok() && heads.ok()) << heads.status();
   EXPECT_THAT((*fields)->field_bytes(),
               testing::ElementsAre(4 * kFakeImageBytes, 4, 1));
@@ -113,7 +113,7 @@ TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
   EXPECT_FALSE(valid);
   EXPECT_EQ(*Row(**heads, 3, &valid), 'd');
   EXPECT_TRUE(valid);
-  EXPECT_EQ(*Get(table, job->key(), Finish::kDevice), *heads);
+  EXPECT_EQ(*Get(table, job->key(), Epilogue::kDevice), *heads);
   EXPECT_EQ(fetcher_.fetches(), 2);
 }
 
@@ -204,7 +204,7 @@ TEST_F(TableTest, EndsWhileAFetchIsRetried) {
   {
     JobTable table(options, &fetcher_, &context_);
     for (int i = 0; i < 3; ++i)
-      table.Get(std::string(32, static_cast<char>(i)), Finish::kWorker,
+      table.Get(std::string(32, static_cast<char>(i)), Epilogue::kWorker,
                 [&](absl::StatusOr<JobTable::Runtime> runtime) {
                   EXPECT_FALSE(runtime.ok());
                   ++answers;

@@ -17,7 +17,7 @@ class SourceRuntimeTest : public JobTest {
     EXPECT_TRUE(source.ok()) << source.status();
     auto checked = CheckJob(job.info.spec);
     EXPECT_TRUE(checked.ok()) << checked.status();
-    JobKernels kernels(&context_, DecoderClass::kExact, Finish::kWorker);
+    JobKernels kernels(&context_, DecoderClass::kExact, Epilogue::kWorker);
     return SourceRuntime::Create(job.info, 0, first_,
                                  std::move(checked->sources[0]),
                                  *std::move(source), &context_, &kernels);

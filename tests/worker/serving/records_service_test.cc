@@ -168,7 +168,7 @@ class RecordsServiceTest : public DiskFormsTest {
   JobTable::Runtime Load(JobTable* jobs) {
     absl::StatusOr<JobTable::Runtime> loaded = NotFound("not loaded");
     std::atomic<bool> done = false;
-    jobs->Get(job_.key(), Finish::kWorker,
+    jobs->Get(job_.key(), Epilogue::kWorker,
               [&](absl::StatusOr<JobTable::Runtime> runtime) {
                 loaded = std::move(runtime);
                 done = true;

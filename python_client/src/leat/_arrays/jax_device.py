@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from leat._arrays import jax_finish
-from leat._iterators.finish import Finish
+from leat._arrays import jax_epilogue
+from leat._iterators.epilogue import Epilogue
 from leat._iterators.placement import Piece, Placement
 from leat._library.dlpack import Tensor
 
@@ -104,10 +104,10 @@ class DevicesPlacing:
     """Makes global arrays from lists of batches, one batch for each share."""
 
     def __init__(
-        self, shares_: Sequence[Share], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
+        self, shares_: Sequence[Share], epilogues: Mapping[str, Epilogue], dtypes: Mapping[str, np.dtype]
     ) -> None:
         self._placements = shares_[0].placements
-        self._placing = [DevicePlacing(share.placements, finishes, dtypes) for share in shares_]
+        self._placing = [DevicePlacing(share.placements, epilogues, dtypes) for share in shares_]
 
     def __call__(self, batches: Sequence[Mapping[str, Tensor]]) -> dict[str, jax.Array]:
         parts = [placing(batch) for placing, batch in zip(self._placing, batches)]
@@ -123,23 +123,23 @@ class DevicePlacing:
     """Makes a device's part of global arrays. It is compiled once, by the constructor."""
 
     def __init__(
-        self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
+        self, placements: Mapping[str, Placement], epilogues: Mapping[str, Epilogue], dtypes: Mapping[str, np.dtype]
     ) -> None:
         self._placements = dict(placements)
-        self._finishes = {name: finishes[name] for name in placements if name in finishes}
+        self._epilogues = {name: epilogues[name] for name in placements if name in epilogues}
         self._pieces = {
-            name: self._finishes[name].piece_of(placement.pieces[0])
-            if name in self._finishes
+            name: self._epilogues[name].piece_of(placement.pieces[0])
+            if name in self._epilogues
             else placement.pieces[0]
             for name, placement in placements.items()
         }
         device = next(iter(placements.values())).pieces[0].device
         self._tables = {
-            name: jax.device_put(finish.table_of(self._pieces[name]), device)
-            for name, finish in self._finishes.items()
-            if finish.table is not None
+            name: jax.device_put(epilogue.table_of(self._pieces[name]), device)
+            for name, epilogue in self._epilogues.items()
+            if epilogue.table is not None
         }
-        self._compiled = jax_finish.apart(lambda: self._compile(dtypes, device))
+        self._compiled = jax_epilogue.apart(lambda: self._compile(dtypes, device))
         # (imported, computed), oldest first.
         self._pending: collections.deque[tuple[Any, dict[str, Any]]] = collections.deque()
 
@@ -148,20 +148,20 @@ class DevicePlacing:
             placed = {}
             for name, head in heads.items():
                 part: Any = self._pieces[name].cut(head)
-                finish = self._finishes.get(name)
+                epilogue = self._epilogues.get(name)
                 placed[name] = self._placements[name].shaped(
-                    jnp.copy(part) if finish is None else jax_finish.finished(part, finish, tables.get(name))
+                    jnp.copy(part) if epilogue is None else jax_epilogue.finished(part, epilogue, tables.get(name))
                 )
             return placed
 
         heads = {}
         for name, placement in self._placements.items():
-            finish = self._finishes.get(name)
-            row = placement.row_shape if finish is None else finish.row_of(placement.row_shape)
+            epilogue = self._epilogues.get(name)
+            row = placement.row_shape if epilogue is None else epilogue.row_of(placement.row_shape)
             rows = self._pieces[name].rows
             heads[name] = jax.ShapeDtypeStruct(
                 (rows.stop - rows.start, *row),
-                dtypes[name] if finish is None else np.uint8,
+                dtypes[name] if epilogue is None else np.uint8,
                 sharding=SingleDeviceSharding(device),
             )
         return jax.jit(place_all).lower(heads, self._tables).compile()

@@ -65,13 +65,13 @@ class Handing(Generic[_Made]):
 
     Args:
         cuda: torch, on the batches' device.
-        finishers: the operators still to be applied, by name.
-        view: hand out the library's memory itself, for tensors without a finisher.
+        epilogues: the operators still to be applied, by name.
+        view: hand out the library's memory itself, for tensors without an epilogue.
     """
 
-    def __init__(self, cuda: Cuda[_Made], finishers: Mapping[str, Callable[[_Made], _Made]], *, view: bool) -> None:
+    def __init__(self, cuda: Cuda[_Made], epilogues: Mapping[str, Callable[[_Made], _Made]], *, view: bool) -> None:
         self._cuda = cuda
-        self._finishers = finishers
+        self._epilogues = epilogues
         self._view = view
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> dict[str, _Made]:
@@ -81,8 +81,8 @@ class Handing(Generic[_Made]):
     def _made(self, name: str, tensor: Tensor, stream: int) -> _Made:
         # Dropped on return: the last one of a batch gives the buffer back, after the work that was queued here.
         seen = self._cuda.view(_OnStream(tensor, stream))
-        finisher = self._finishers.get(name)
-        made = seen if finisher is None else finisher(seen)
+        epilogue = self._epilogues.get(name)
+        made = seen if epilogue is None else epilogue(seen)
         if self._view or not self._cuda.shares(made, seen):
             return made
         return self._cuda.copy(made)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leat._graphs.options import seconds
-from leat._iterators import finish, progress
+from leat._iterators import epilogue, progress
 from leat._library import native, threads
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
@@ -116,7 +116,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         assert opened is not None  # no range is empty
         self._begin(opened)
         # The operators still to be applied to arrays of bytes, by field name.
-        self._finish = self._handle.call(finish.of_batches, job.schema)
+        self._epilogues = self._handle.call(epilogue.of_batches, job.schema)
 
     def _begin(self, opened: Opened) -> None:
         self._handle = native.Handle(opened.cell, "batches iterator")

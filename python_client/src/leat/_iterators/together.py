@@ -41,8 +41,8 @@ class Together:
         self.step: int | None = None
 
     @property
-    def _finish(self) -> Any:
-        return self._parts[0]._finish
+    def _epilogues(self) -> Any:
+        return self._parts[0]._epilogues
 
     def show_progress(self) -> None:
         """As `Batches.show_progress`."""

@@ -39,8 +39,8 @@ class Tensor(ctypes.Structure):
     ]
 
 
-class Finish(ctypes.Structure):
-    """leat_finish."""
+class Epilogue(ctypes.Structure):
+    """leat_epilogue."""
 
     _fields_ = [
         ("dtype", c_char_p),
@@ -120,7 +120,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batches_position_at": (c_size_t, [c_void_p, c_uint64, c_uint64, c_void_p, c_size_t]),
     "leat_batches_begin_wait": (None, [c_void_p]),
     "leat_batches_end_wait": (None, [c_void_p, c_int]),
-    "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
+    "leat_batches_epilogue": (Epilogue, [c_void_p, c_size_t]),
     "leat_feed_supply": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),
     "leat_batch_step": (c_uint64, [c_void_p]),

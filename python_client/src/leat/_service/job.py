@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from leat._graphs.options import seconds, whole
-from leat._iterators import external, finish as _finish
+from leat._iterators import epilogue as _epilogue, external
 from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
@@ -133,7 +133,7 @@ class Job:
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
         progress: bool = False,
-        finish: Literal["worker"] = "worker",
+        epilogue: Literal["worker"] = "worker",
         source: Any = None,
     ) -> Batches:
         """Opens an iterator over the batches, in order.
@@ -148,7 +148,7 @@ class Job:
             max_window_bytes: the window shrinks to stay below this size (default 4 GiB).
             row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
             progress: shows a tqdm bar with img/s and the fraction of time spent waiting.
-            finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
+            epilogue: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
             source: for a job whose consumers supply samples: what `leat.external_source` takes; None: the pipeline's.
 
         Returns:
@@ -159,9 +159,9 @@ class Job:
             leat.InvalidArgument: an option is wrong, or the position is of another job.
             leat.FailedPrecondition: the job needs a source, and none is given.
         """
-        if _finish.chosen(finish) != "worker":
+        if _epilogue.chosen(epilogue) != "worker":
             raise InvalidArgument(
-                "finish = 'device', but NumPy has no device to finish on; expected 'worker', or use "
+                "epilogue = 'device', but NumPy has no device for it; expected 'worker', or use "
                 "leat.jax.batches or leat.torch.batches"
             )
         return self._open(
@@ -187,13 +187,13 @@ class Job:
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
         progress: bool = False,
-        finish: str = "worker",
+        epilogue: str = "worker",
         device: int = -1,
         ahead: bool = False,
         source: Any = None,
         make: Callable[..., _Iterator] = Batches,
     ) -> _Iterator:
-        """`batches`, for the frameworks: it can also give arrays of bytes (see _finish), or arrays in a GPU's memory.
+        """`batches`, for the frameworks: it can also leave the epilogue, or give arrays in a GPU's memory.
 
         Args:
             ahead: a thread other than the trainer's takes the batches, and calls `begin_wait` and `end_wait`.
@@ -213,8 +213,8 @@ class Job:
             options["max_window_bytes"] = whole("max_window_bytes", max_window_bytes, 1, 2**53)
         if row_timeout is not None:
             options["row_timeout_s"] = seconds("row_timeout", row_timeout)
-        if _finish.chosen(finish) != "worker":
-            options["finish"] = finish
+        if _epilogue.chosen(epilogue) != "worker":
+            options["epilogue"] = epilogue
         if device >= 0:
             options["device"] = device
         if ahead:

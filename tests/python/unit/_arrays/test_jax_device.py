@@ -44,12 +44,12 @@ SHARDINGS = [
 
 
 @pytest.mark.parametrize("sharding_of", SHARDINGS)
-@pytest.mark.parametrize("finish", ["worker", "device"])
+@pytest.mark.parametrize("epilogue", ["worker", "device"])
 @pytest.mark.parametrize("job_name", ["images", "floats"])
-def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, finish, sharding_of):
+def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, epilogue, sharding_of):
     job = service.job(job_name, graph.images, batch=16)
     sharding = sharding_of()
-    it = leat.jax.batches(job, sharding=sharding, epochs=2, finish=finish)
+    it = leat.jax.batches(job, sharding=sharding, epochs=2, epilogue=epilogue)
     assert isinstance(it._place, jax_device.DevicesPlacing)
     steps = 0
     for got, expected in zip(it, job.batches(epochs=2)):
@@ -62,7 +62,7 @@ def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, finish, sha
 
 def test_arrays_kept_alive_keep_no_buffer_and_never_change(fake, floats, gpu):
     before = fake.live()
-    it = leat.jax.batches(floats, sharding=gpu, epochs=0, finish="device")
+    it = leat.jax.batches(floats, sharding=gpu, epochs=0, epilogue="device")
     kept = [next(it) for _ in range(30)]
     assert fake.live() - before <= jax_device._MAX_PENDING + 1
     for got, expected in zip(kept, floats.batches(epochs=5)):
@@ -135,7 +135,7 @@ def test_each_device_pulls_its_own_rows(floats, gpu):
 
 def test_devices_go_in_step(fake, floats, gpu):
     """They stay in step also if one has its batch and another has not yet."""
-    it = leat.jax.batches(floats, sharding=SHARDINGS[1](), epochs=2, finish="device")
+    it = leat.jax.batches(floats, sharding=SHARDINGS[1](), epochs=2, epilogue="device")
     first = it.position()
     next(it)
     fake.set_delay(0.01)
@@ -166,5 +166,5 @@ def test_progress_is_shown_once(floats, gpu, capsys):
 
 def test_here_there_is_no_gpu(floats):
     sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), P("data"))
-    it = leat.jax.batches(floats, sharding=sharding, finish="device")
+    it = leat.jax.batches(floats, sharding=sharding, epilogue="device")
     assert not isinstance(it._place, jax_device.DevicesPlacing)

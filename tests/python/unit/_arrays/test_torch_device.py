@@ -70,7 +70,7 @@ def test_the_copy_and_the_release_are_on_the_stream_of_the_moment(fake, cuda, op
         assert fake.last_stream() == stream and cuda.done[-1] == ("copy", stream)
 
 
-def test_what_a_finisher_has_made_is_not_copied_again(cuda, opened):
+def test_what_an_epilogue_has_made_is_not_copied_again(cuda, opened):
     def turned(array):
         return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
 
@@ -95,7 +95,7 @@ def test_a_view_is_the_buffer_itself_until_the_last_is_dropped(fake, cuda, opene
     assert fake.live() == before and fake.last_stream() == 7, "of the hand-out"
 
 
-def test_a_finisher_that_fails_keeps_no_buffer(fake, cuda, opened):
+def test_an_epilogue_that_fails_keeps_no_buffer(fake, cuda, opened):
     def broken(array):
         raise RuntimeError("out of memory")
 
@@ -146,11 +146,11 @@ def gpu(fake, monkeypatch):
 
 
 @torch_there
-@pytest.mark.parametrize("finish", ["worker", "device"])
+@pytest.mark.parametrize("epilogue", ["worker", "device"])
 @pytest.mark.parametrize("view", [False, True])
-def test_torch_gets_the_jobs_batches(fake, floats, gpu, finish, view):
+def test_torch_gets_the_jobs_batches(fake, floats, gpu, epilogue, view):
     before = fake.live()
-    it = leat.torch.batches(floats, device="cuda:1", epochs=2, finish=finish, view=view)
+    it = leat.torch.batches(floats, device="cuda:1", epochs=2, epilogue=epilogue, view=view)
     (cuda,) = gpu.made[-1:]
     assert str(cuda.asked) == "cuda:1"
     kept = [next(it) for _ in range(4)]
@@ -159,7 +159,7 @@ def test_torch_gets_the_jobs_batches(fake, floats, gpu, finish, view):
             assert got[name].numpy().tobytes() == array.tobytes()
     del expected, array, got
     assert fake.live() - before == (4 if view else 0)
-    assert len(cuda.done) == (0 if view else 4 if finish == "device" else 8)
+    assert len(cuda.done) == (0 if view else 4 if epilogue == "device" else 8)
     it.close()
 
 

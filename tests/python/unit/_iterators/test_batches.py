@@ -353,12 +353,12 @@ def test_stats_and_collection(job):
     assert alive() is None
 
 
-def test_numpy_has_no_device_to_finish_on(job):
+def test_numpy_has_no_device_for_an_epilogue(job):
     with pytest.raises(leat.InvalidArgument, match="use leat.jax.batches or leat.torch.batches"):
-        job.batches(finish="device")
-    with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
-        job.batches(finish="gpu")
-    assert next(job.batches(finish="worker"))["image"].shape == (10, 8, 8, 3)
+        job.batches(epilogue="device")
+    with pytest.raises(leat.InvalidArgument, match="epilogue = 'gpu'; expected 'worker' or 'device'"):
+        job.batches(epilogue="gpu")
+    assert next(job.batches(epilogue="worker"))["image"].shape == (10, 8, 8, 3)
 
 
 def test_statistics_outlive_the_iterator(job):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 
 #include <algorithm>
 #include <cstring>
@@ -95,21 +95,21 @@ class Splitter {
     while (IsTail(At(chain.back())))
       chain.push_back(At(chain.back()).inputs[0]);
     std::reverse(chain.begin(), chain.end());
-    split_.finish.emplace_back();
+    split_.epilogue.emplace_back();
     for (size_t head = 0; head + 1 < chain.size(); ++head) {
       const ValueType& type = TypeOf(chain[head]);
       if (type.kind != ValueType::Kind::kTensor || type.dtype != DType::kUint8)
         continue;
-      FieldFinish finish;
+      FieldEpilogue epilogue;
       const auto tail = std::span(chain).subspan(head + 1);
-      if (!Express(type.shape, tail, &finish)) continue;
+      if (!Express(type.shape, tail, &epilogue)) continue;
       split_.head.graph.outputs[field].second = chain[head];
       Field& sent = split_.head.schema.fields[field];
       sent.row_bytes /= SizeOf(sent.dtype);
       sent.dtype = DType::kUint8;
       sent.shape = type.shape;
-      if (!finish.table.empty() || !finish.perm.empty())
-        split_.finish[field] = std::move(finish);
+      if (!epilogue.table.empty() || !epilogue.perm.empty())
+        split_.epilogue[field] = std::move(epilogue);
       return;
     }
   }
@@ -117,7 +117,7 @@ class Splitter {
   // Returns false if no table with a column for each index of the last axis can
   // express `tail` for a head of this shape.
   bool Express(const Shape& shape, std::span<const NodeRef> tail,
-               FieldFinish* finish) const {
+               FieldEpilogue* epilogue) const {
     std::vector<int64_t> perm(shape.size());  // so far
     std::iota(perm.begin(), perm.end(), 0);
     for (const NodeRef& ref : tail) {
@@ -128,13 +128,13 @@ class Splitter {
         for (size_t i = 0; i < turn.size(); ++i) perm[i] = before[turn[i]];
       } else if (node.op == "normalize" && IsPerChannel(node)) {
         if (perm.back() != static_cast<int64_t>(shape.size()) - 1) return false;
-        finish->channels = static_cast<uint32_t>(shape.back());
+        epilogue->channels = static_cast<uint32_t>(shape.back());
       }
     }
-    finish->dtype = TypeOf(tail.back()).dtype;
+    epilogue->dtype = TypeOf(tail.back()).dtype;
     if (!std::is_sorted(perm.begin(), perm.end()))
-      finish->perm = std::move(perm);
-    FillTable(tail, finish);
+      epilogue->perm = std::move(perm);
+    FillTable(tail, epilogue);
     return true;
   }
 
@@ -143,13 +143,13 @@ class Splitter {
            Get<std::vector<double>>(node, "std").size() > 1;
   }
 
-  void FillTable(std::span<const NodeRef> tail, FieldFinish* finish) const {
-    const size_t size = SizeOf(finish->dtype);
-    finish->table.resize(kBytes * finish->channels * size);
-    bool same = finish->dtype == DType::kUint8;
-    std::byte* out = finish->table.data();
+  void FillTable(std::span<const NodeRef> tail, FieldEpilogue* epilogue) const {
+    const size_t size = SizeOf(epilogue->dtype);
+    epilogue->table.resize(kBytes * epilogue->channels * size);
+    bool same = epilogue->dtype == DType::kUint8;
+    std::byte* out = epilogue->table.data();
     for (int byte = 0; byte < kBytes; ++byte)
-      for (uint32_t c = 0; c < finish->channels; ++c, out += size) {
+      for (uint32_t c = 0; c < epilogue->channels; ++c, out += size) {
         const auto value = static_cast<uint8_t>(byte);
         Element x = Element::Of(DType::kUint8, value);
         for (const NodeRef& ref : tail) {
@@ -162,8 +162,8 @@ class Splitter {
         same = same && x.As<uint8_t>() == value;
       }
     if (!same) return;
-    finish->table.clear();
-    finish->channels = 1;
+    epilogue->table.clear();
+    epilogue->channels = 1;
   }
 
   void DropUnused() {
@@ -194,23 +194,24 @@ class Splitter {
 
 }  // namespace
 
-std::string_view Name(Finish finish) {
-  return finish == Finish::kDevice ? "device" : "worker";
+std::string_view Name(Epilogue epilogue) {
+  return epilogue == Epilogue::kDevice ? "device" : "worker";
 }
 
-absl::StatusOr<Finish> FinishFromWire(int value) {
+absl::StatusOr<Epilogue> EpilogueFromWire(int value) {
   switch (value) {
     case 0:
-    case static_cast<int>(Finish::kWorker):
-      return Finish::kWorker;
-    case static_cast<int>(Finish::kDevice):
-      return Finish::kDevice;
+    case static_cast<int>(Epilogue::kWorker):
+      return Epilogue::kWorker;
+    case static_cast<int>(Epilogue::kDevice):
+      return Epilogue::kDevice;
     default:
-      return InvalidArgument("finish {}: want 1 (worker) or 2 (device)", value);
+      return InvalidArgument("epilogue {}: want 1 (worker) or 2 (device)",
+                             value);
   }
 }
 
-SplitGraph SplitFinish(const CheckedGraph& graph) {
+SplitGraph SplitEpilogue(const CheckedGraph& graph) {
   return Splitter(graph).Run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A head and its finish give the bytes of the whole pipeline.
-#include "core/pipeline/finish.h"
+// A head and its epilogue give the bytes of the whole pipeline.
+#include "core/pipeline/epilogue.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,18 +24,19 @@ using Bytes = std::vector<std::byte>;
 Value Text(const char* text) { return Value(std::string(text)); }
 
 // Finishes one row, as client.h prescribes for consumers.
-Bytes Finished(const FieldFinish& finish, const Field& head, const Bytes& in) {
-  const size_t size = SizeOf(finish.dtype);
+Bytes Finished(const FieldEpilogue& epilogue, const Field& head,
+               const Bytes& in) {
+  const size_t size = SizeOf(epilogue.dtype);
   Bytes values(in.size() * size);
   for (size_t i = 0; i < in.size(); ++i) {
     const size_t entry =
-        static_cast<size_t>(in[i]) * finish.channels + i % finish.channels;
-    if (finish.table.empty())
+        static_cast<size_t>(in[i]) * epilogue.channels + i % epilogue.channels;
+    if (epilogue.table.empty())
       values[i] = in[i];
     else
-      std::memcpy(&values[i * size], &finish.table[entry * size], size);
+      std::memcpy(&values[i * size], &epilogue.table[entry * size], size);
   }
-  if (finish.perm.empty()) return values;
+  if (epilogue.perm.empty()) return values;
   const size_t rank = head.shape.size();
   std::vector<size_t> strides(rank, 1);
   for (size_t i = rank - 1; i-- > 0;)
@@ -44,7 +45,7 @@ Bytes Finished(const FieldFinish& finish, const Field& head, const Bytes& in) {
   for (size_t i = 0; i < in.size(); ++i) {
     size_t rest = i, from = 0;
     for (size_t axis = rank; axis-- > 0;) {
-      const auto of_head = static_cast<size_t>(finish.perm[axis]);
+      const auto of_head = static_cast<size_t>(epilogue.perm[axis]);
       const auto length = static_cast<size_t>(head.shape[of_head]);
       from += rest % length * strides[of_head];
       rest /= length;
@@ -109,7 +110,7 @@ Graph RandomGraph(std::mt19937& random) {
   return graph;
 }
 
-TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
+TEST(Epilogue, HeadAndTableMakeTheWholePipelinesBytes) {
   const std::vector<std::string> images = {
       MakeJpeg({.width = 60, .height = 44}),
       MakeJpeg({.width = 33,
@@ -126,7 +127,7 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
     const auto good = Check(graph);
     if (!good.ok()) continue;  // such as a normalize of an image on its side
     ++checked;
-    const SplitGraph split = SplitFinish(*good);
+    const SplitGraph split = SplitEpilogue(*good);
     for (size_t i = 0; i < split.head.graph.nodes.size(); ++i)
       placeholders += split.head.graph.nodes[i] != good->graph.nodes[i];
     auto program = RowProgram::Compile(split.head);
@@ -147,13 +148,14 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
         ASSERT_LE(head.row_bytes, whole.schema.fields[f].row_bytes);
         full_bytes += whole.schema.fields[f].row_bytes;
         head_bytes += head.row_bytes;
-        if (!split.finish[f].has_value()) {
+        if (!split.epilogue[f].has_value()) {
           ASSERT_EQ(head, whole.schema.fields[f]);
           ASSERT_EQ(heads[f], whole.outputs[f]);
           continue;
         }
         ++finished;
-        ASSERT_EQ(Finished(*split.finish[f], head, heads[f]), whole.outputs[f])
+        ASSERT_EQ(Finished(*split.epilogue[f], head, heads[f]),
+                  whole.outputs[f])
             << CanonicalText(graph) << head.name;
       }
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finish="device": the job sends bytes, and these devices compute the floats from them."""
+"""epilogue="device": the job sends bytes, and these devices compute the floats from them."""
 
 import contextlib
 
@@ -13,8 +13,8 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import leat  # noqa: E402
 import leat.jax  # noqa: E402
-from leat._arrays import jax_finish  # noqa: E402
-from leat._iterators import finish as _finish, placement  # noqa: E402
+from leat._arrays import jax_epilogue  # noqa: E402
+from leat._iterators import epilogue as _epilogue, placement  # noqa: E402
 
 
 def devices(*order):
@@ -39,7 +39,7 @@ SHARDINGS = [
 @pytest.mark.parametrize("sharding_of", SHARDINGS)
 def test_the_bits_are_the_workers_on_any_mesh(floats, sharding_of):
     sharding = sharding_of()
-    it = leat.jax.batches(floats, sharding=sharding, epochs=2, finish="device")
+    it = leat.jax.batches(floats, sharding=sharding, epochs=2, epilogue="device")
     for got, expected in zip(it, floats.batches(epochs=2)):
         assert list(got) == ["image", "label"]
         image = got["image"]
@@ -61,7 +61,7 @@ def contexts():
 def test_a_mesh_that_is_set_does_not_matter(floats, context):
     with context():
         mesh = jax.make_mesh((8,), ("data",)) if hasattr(jax, "make_mesh") else Mesh(devices(), ("data",))
-        it = leat.jax.batches(floats, sharding=NamedSharding(mesh, P("data")), finish="device")
+        it = leat.jax.batches(floats, sharding=NamedSharding(mesh, P("data")), epilogue="device")
         got, expected = next(it), next(floats.batches())
         assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
         assert got["image"].sharding.mesh == mesh
@@ -69,45 +69,45 @@ def test_a_mesh_that_is_set_does_not_matter(floats, context):
 
 def test_it_is_compiled_once(floats, monkeypatch):
     traced = []
-    finished = jax_finish.finished
-    monkeypatch.setattr(jax_finish, "finished", lambda *args: traced.append(1) or finished(*args))
-    it = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, finish="device")
+    finished = jax_epilogue.finished
+    monkeypatch.setattr(jax_epilogue, "finished", lambda *args: traced.append(1) or finished(*args))
+    it = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, epilogue="device")
     assert len([*it]) == 12
     assert len(traced) == 1
 
 
 def test_nothing_goes_from_device_to_device(floats):
-    it = leat.jax.batches(floats, sharding=SHARDINGS[4](), finish="device")
-    text = it._place._finishing[0]._compiled.as_text()
+    it = leat.jax.batches(floats, sharding=SHARDINGS[4](), epilogue="device")
+    text = it._place._epilogues[0]._compiled.as_text()
     for collective in ("all-gather", "all-reduce", "all-to-all", "collective-permute"):
         assert collective not in text
 
 
 def test_positions_are_the_same(floats):
-    here = leat.jax.batches(floats, sharding=SHARDINGS[0](), finish="device")
+    here = leat.jax.batches(floats, sharding=SHARDINGS[0](), epilogue="device")
     there = leat.jax.batches(floats, sharding=SHARDINGS[0]())
     for _ in range(3):
         next(here), next(there)
     assert here.position() == there.position()
-    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), position=there.position(), finish="device")
+    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), position=there.position(), epilogue="device")
     assert [int(batch["label"][0]) for batch in rest] == [48, 64, 80]
 
 
 def test_shardings_of_different_devices(floats):
     sharding = {"image": SHARDINGS[7](), "label": SingleDeviceSharding(jax.devices()[5])}
-    got = next(leat.jax.batches(floats, sharding=sharding, finish="device"))
+    got = next(leat.jax.batches(floats, sharding=sharding, epilogue="device"))
     assert np.asarray(got["image"]).tobytes() == next(floats.batches())["image"].tobytes()
 
 
 def test_jobs_without_an_end_are_as_ever(service, graph):
     job = service.job("images", graph.images, batch=16)
-    got = next(leat.jax.batches(job, sharding=SHARDINGS[0](), finish="device"))
+    got = next(leat.jax.batches(job, sharding=SHARDINGS[0](), epilogue="device"))
     np.testing.assert_array_equal(np.asarray(got["image"]), next(job.batches())["image"])
 
 
-def test_finish_is_one_of_two_words(floats):
-    with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
-        leat.jax.batches(floats, sharding=SHARDINGS[0](), finish="gpu")
+def test_epilogue_is_one_of_two_words(floats):
+    with pytest.raises(leat.InvalidArgument, match="epilogue = 'gpu'; expected 'worker' or 'device'"):
+        leat.jax.batches(floats, sharding=SHARDINGS[0](), epilogue="gpu")
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -118,12 +118,12 @@ def test_tables_of_every_dtype(dtype, channels):
     if dtype is not None:
         bits = generator.integers(0, 256, (256, channels, np.dtype(dtype).itemsize), np.uint8)
         table = (bits & 1 if dtype == "bool" else bits).view(dtype)[..., 0]
-    finish = _finish.Finish(np.dtype(dtype or "uint8"), table, (1, 2, 0))
+    epilogue = _epilogue.Epilogue(np.dtype(dtype or "uint8"), table, (1, 2, 0))
     rows = generator.integers(0, 256, (16, 4, 5, 3), np.uint8)
     sharding = SHARDINGS[0]()
     _, placements = placement.place({"x": (5, 3, 4)}, sharding, 16)
-    assert finish.row_of((5, 3, 4)) == (4, 5, 3)
-    (group,) = jax_finish.plan(placements, {"x": finish})
+    assert epilogue.row_of((5, 3, 4)) == (4, 5, 3)
+    (group,) = jax_epilogue.plan(placements, {"x": epilogue})
     got = np.asarray(group({"x": rows})["x"])
     looked_up = rows if table is None else table[rows, np.arange(3) if channels == 3 else 0]
     assert got.tobytes() == np.transpose(looked_up, (0, 2, 3, 1)).tobytes()
@@ -131,7 +131,7 @@ def test_tables_of_every_dtype(dtype, channels):
 
 def test_buffers_come_back(fake, floats):
     before = fake.live()
-    it = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=0, finish="device")
+    it = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=0, epilogue="device")
     kept = [next(it) for _ in range(20)]
     for _ in range(100):
         next(it)
@@ -146,7 +146,7 @@ def test_buffers_come_back(fake, floats):
 
 def test_devices_give_the_layout_of_pmap(floats):
     chosen = [jax.devices()[i] for i in (6, 1, 3, 0)]
-    for got, expected in zip(leat.jax.batches(floats, devices=chosen, finish="device"), floats.batches()):
+    for got, expected in zip(leat.jax.batches(floats, devices=chosen, epilogue="device"), floats.batches()):
         assert got["image"].shape == (4, 4, 3, 8, 8) and got["label"].shape == (4, 4)
         assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
         assert np.asarray(got["label"]).tobytes() == expected["label"].tobytes()

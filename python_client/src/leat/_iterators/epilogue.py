@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rest of a pipeline for arrays of bytes with finish="device": a table lookup, and an order of the axes."""
+"""The rest of a pipeline for arrays of bytes with epilogue="device": a table lookup, and an order of the axes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from leat.errors import InvalidArgument
 CHOICES = ("worker", "device")
 
 
-def chosen(finish: Any) -> str:
-    """Returns `finish` if it is one of the two words; otherwise raises."""
-    if finish in CHOICES:
-        return finish
-    raise InvalidArgument(f"finish = {finish!r}; expected 'worker' or 'device'")
+def chosen(epilogue: Any) -> str:
+    """Returns `epilogue` if it is one of the two words; otherwise raises."""
+    if epilogue in CHOICES:
+        return epilogue
+    raise InvalidArgument(f"epilogue = {epilogue!r}; expected 'worker' or 'device'")
 
 
 @dataclasses.dataclass(frozen=True)
-class Finish:
+class Epilogue:
     """For one array: each byte x at index c of the last axis becomes table[x, c], then the axes are transposed.
 
     Attributes:
@@ -58,11 +58,11 @@ class Finish:
         return tuple(axes[self.perm.index(i)] for i in range(len(axes)))
 
 
-def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Finish]:
-    """Returns the Finish of each array of an iterator, by name; arrays that come finished are left out."""
+def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Epilogue]:
+    """Returns the Epilogue of each array of an iterator, by name; arrays that come finished are left out."""
     result = {}
     for i, name in enumerate(names):
-        left = native.quick.leat_batches_finish(pointer, i)
+        left = native.quick.leat_batches_epilogue(pointer, i)
         if left.dtype is None:
             continue
         dtype = np.dtype(left.dtype.decode())
@@ -71,5 +71,5 @@ def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Finish]:
             data = ctypes.string_at(left.table, left.table_bytes)
             table = np.frombuffer(data, dtype).reshape(256, left.channels)
         perm = tuple(left.perm[: left.rank]) if left.perm else None
-        result[name] = Finish(dtype, table, perm)
+        result[name] = Epilogue(dtype, table, perm)
     return result

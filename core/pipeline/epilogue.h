@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finish: the last operators of a pipeline, which the consumer's device
+// Epilogue: the last operators of a pipeline, which the consumer's device
 // computes.
 //
 // If a field is computed from a uint8 value by normalize, cast and transpose
@@ -22,15 +22,14 @@
 
 namespace leat {
 
-// Where the last operators of the pipeline run. The values are those of
-// leat.v1.Finish.
-enum class Finish : uint8_t { kWorker = 1, kDevice = 2 };
-std::string_view Name(Finish finish);  // "worker", "device"
-// 0, which is unset, is kWorker. kInvalidArgument: not a value of Finish.
-absl::StatusOr<Finish> FinishFromWire(int value);
+// Where the epilogue runs. The values are those of leat.v1.Epilogue.
+enum class Epilogue : uint8_t { kWorker = 1, kDevice = 2 };
+std::string_view Name(Epilogue epilogue);  // "worker", "device"
+// 0, which is unset, is kWorker. kInvalidArgument: not a value of Epilogue.
+absl::StatusOr<Epilogue> EpilogueFromWire(int value);
 
 // Describes how a row of a field is computed from its head.
-struct FieldFinish {
+struct FieldEpilogue {
   DType dtype = DType::kUint8;  // of the field
   // Columns of the table. 1: one column for all elements; otherwise the head's
   // last axis has this size, and the element's index on it is the column.
@@ -42,7 +41,7 @@ struct FieldFinish {
   // permutation.
   std::vector<int64_t> perm;
 
-  friend bool operator==(const FieldFinish&, const FieldFinish&) = default;
+  friend bool operator==(const FieldEpilogue&, const FieldEpilogue&) = default;
 };
 
 struct SplitGraph {
@@ -52,7 +51,7 @@ struct SplitGraph {
   // coin_flip, whose value is not used, takes its number.
   CheckedGraph head;
   // Indexed by field; nullopt: the head is the field.
-  std::vector<std::optional<FieldFinish>> finish;
+  std::vector<std::optional<FieldEpilogue>> epilogue;
 };
 
 // Splits each field by itself: its head is the first uint8 value of its
@@ -60,6 +59,6 @@ struct SplitGraph {
 // channel must be on the head's last axis). If two fields have the same head,
 // it is sent twice, which is still smaller than either field in its own type. A
 // row of heads is never larger than a row of fields.
-SplitGraph SplitFinish(const CheckedGraph& graph);
+SplitGraph SplitEpilogue(const CheckedGraph& graph);
 
 }  // namespace leat

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finish="device" over the real service: bits equal to the worker's, and fewer bytes on the wire."""
+"""epilogue="device" over the real service: bits equal to the worker's, and fewer bytes on the wire."""
 
 import numpy as np
 import pytest
@@ -43,12 +43,12 @@ ENDS = {
 @pytest.fixture(params=ENDS, scope="module")
 def job(request, service, folder):
     name = request.param.replace(",", "").replace(" ", "-")
-    return service.job(f"finish-{name}", pipeline(folder, ("image", ENDS[request.param])), batch=16, seed=3)
+    return service.job(f"epilogue-{name}", pipeline(folder, ("image", ENDS[request.param])), batch=16, seed=3)
 
 
 @pytest.fixture(scope="module")
 def floats(service, folder):
-    return service.job("finish-floats", pipeline(folder, ("image", to_chw("float32"))), batch=16, seed=3)
+    return service.job("epilogue-floats", pipeline(folder, ("image", to_chw("float32"))), batch=16, seed=3)
 
 
 def same_bits(it, job, as_numpy):
@@ -69,7 +69,7 @@ def test_jax_makes_the_workers_bits(job):
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(("model", "data")))
-    it = leat.jax.batches(job, sharding=sharding, epochs=2, finish="device")
+    it = leat.jax.batches(job, sharding=sharding, epochs=2, epilogue="device")
     assert same_bits(it, job, np.asarray)
 
 
@@ -77,7 +77,7 @@ def test_torch_makes_the_workers_bits(job):
     pytest.importorskip("torch")
     import leat.torch
 
-    assert same_bits(leat.torch.batches(job, epochs=2, finish="device"), job, lambda tensor: tensor.numpy())
+    assert same_bits(leat.torch.batches(job, epochs=2, epilogue="device"), job, lambda tensor: tensor.numpy())
 
 
 def received(it):
@@ -95,7 +95,7 @@ def test_a_quarter_of_the_bytes_is_received(floats):
     labels = len(floats) * floats.batch * 4
     with leat.jax.batches(floats, sharding=sharding) as whole:
         assert received(whole) == 4 * images + labels
-    with leat.jax.batches(floats, sharding=sharding, finish="device") as heads:
+    with leat.jax.batches(floats, sharding=sharding, epilogue="device") as heads:
         assert received(heads) == images + labels
 
 
@@ -104,12 +104,12 @@ def test_the_plan_and_the_positions_are_the_same(floats):
     import leat.jax
 
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    here = leat.jax.batches(floats, sharding=sharding, epochs=2, finish="device")
+    here = leat.jax.batches(floats, sharding=sharding, epochs=2, epilogue="device")
     there = floats.batches(epochs=2)
     for _ in range(3):
         next(here), next(there)
     assert here.position() == there.position()
-    rest = leat.jax.batches(floats, sharding=sharding, finish="device", position=there.position())
+    rest = leat.jax.batches(floats, sharding=sharding, epilogue="device", position=there.position())
     for got, expected in zip(rest, there):
         assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
 
@@ -120,9 +120,9 @@ def test_consumers_of_both_kinds_share_a_job(service, folder):
     import leat.jax
 
     ends = [("first", to_chw("float32")), ("raw", lambda image: image), ("last", to_chw("float16"))]
-    job = service.job("finish-both", pipeline(folder, *ends), batch=16, seed=3, on_bad_sample="zero")
+    job = service.job("epilogue-both", pipeline(folder, *ends), batch=16, seed=3, on_bad_sample="zero")
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    assert same_bits(leat.jax.batches(job, sharding=sharding, epochs=2, finish="device"), job, np.asarray)
+    assert same_bits(leat.jax.batches(job, sharding=sharding, epochs=2, epilogue="device"), job, np.asarray)
 
 
 def test_single_samples_come_finished(floats):
@@ -133,6 +133,6 @@ def test_a_job_without_an_end(service, folder):
     jax = pytest.importorskip("jax")
     import leat.jax
 
-    job = service.job("finish-none", train(folder), batch=16, seed=3)
+    job = service.job("epilogue-none", train(folder), batch=16, seed=3)
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    assert same_bits(leat.jax.batches(job, sharding=sharding, epochs=2, finish="device"), job, np.asarray)
+    assert same_bits(leat.jax.batches(job, sharding=sharding, epochs=2, epilogue="device"), job, np.asarray)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finish="device" for `leat.jax`: one compiled function for all local devices of a set of fields.
+"""epilogue="device" for `leat.jax`: one compiled function for all local devices of a set of fields.
 
 Each device looks its own rows' bytes up in its own table and transposes the axes. Nothing goes from device to device,
 so no other process has to run the same function at the same time, and every sharding works.
@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from leat._arrays import assembling
-from leat._iterators.finish import Finish
+from leat._iterators.epilogue import Epilogue
 from leat._iterators.placement import Placement
 from leat._library import threads
 
@@ -46,20 +46,20 @@ def apart(function: Any) -> Any:
     return results[0]
 
 
-def finished(array: jax.Array, finish: Finish, table: jax.Array | None) -> jax.Array:
-    """Applies `finish` to rows of bytes; traceable."""
+def finished(array: jax.Array, epilogue: Epilogue, table: jax.Array | None) -> jax.Array:
+    """Applies `epilogue` to rows of bytes; traceable."""
     if table is not None:
         columns = table.shape[1]
         entry = array.astype(np.int32)
         if columns > 1:
             entry = entry * columns + jnp.arange(columns, dtype=np.int32)
         array = table.reshape(-1).at[entry].get(mode="promise_in_bounds")
-    if finish.perm is not None:
-        array = jnp.transpose(array, (0, *(1 + axis for axis in finish.perm)))
+    if epilogue.perm is not None:
+        array = jnp.transpose(array, (0, *(1 + axis for axis in epilogue.perm)))
     return array
 
 
-class DeviceFinish:
+class DeviceEpilogue:
     """Places the bytes of some fields, all on the same devices, and finishes them there.
 
     It is compiled once, by the constructor.
@@ -68,23 +68,23 @@ class DeviceFinish:
         aliased_bytes, copied_bytes: as in `assembling.Assembling`.
     """
 
-    def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
+    def __init__(self, placements: Mapping[str, Placement], epilogues: Mapping[str, Epilogue]) -> None:
         self.aliased_bytes = 0
         self.copied_bytes = 0
         self._first = True
         self._placements = dict(placements)
-        self._finishes = {name: finishes[name] for name in placements}
+        self._epilogues = {name: epilogues[name] for name in placements}
         self._pieces = {
-            name: [finishes[name].piece_of(piece) for piece in placement.pieces]
+            name: [epilogues[name].piece_of(piece) for piece in placement.pieces]
             for name, placement in placements.items()
         }
         self._devices = [piece.device for piece in next(iter(placements.values())).pieces]
         # Each of these devices has a block of the first axis, whatever the mesh of the fields' shardings is.
         self._sharding = NamedSharding(Mesh(np.array(self._devices), (_AXIS,)), PartitionSpec(_AXIS))
         self._tables = {
-            name: self._stacked([finish.table_of(piece) for piece in self._pieces[name]])
-            for name, finish in self._finishes.items()
-            if finish.table is not None
+            name: self._stacked([epilogue.table_of(piece) for piece in self._pieces[name]])
+            for name, epilogue in self._epilogues.items()
+            if epilogue.table is not None
         }
         self._compiled = apart(self._compile)
 
@@ -98,7 +98,7 @@ class DeviceFinish:
     def _compile(self) -> Any:
         def finish_all(heads: dict[str, jax.Array], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
             return {
-                name: self._placements[name].shaped(finished(head, self._finishes[name], tables.get(name)))
+                name: self._placements[name].shaped(finished(head, self._epilogues[name], tables.get(name)))
                 for name, head in heads.items()
             }
 
@@ -109,7 +109,7 @@ class DeviceFinish:
         heads = {}
         for name, placement in self._placements.items():
             pieces = self._pieces[name]
-            row = self._finishes[name].row_of(placement.row_shape)
+            row = self._epilogues[name].row_of(placement.row_shape)
             cut = [len(range(*part.indices(size))) for part, size in zip(pieces[0].rest or (), row)] or row
             rows = sum(piece.rows.stop - piece.rows.start for piece in pieces)
             heads[name] = jax.ShapeDtypeStruct((rows, *cut), np.uint8, sharding=self._sharding)
@@ -137,10 +137,10 @@ class DeviceFinish:
         return result
 
 
-def plan(placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> list[DeviceFinish]:
-    """Returns one function for each set of devices that fields with a finish are on."""
+def plan(placements: Mapping[str, Placement], epilogues: Mapping[str, Epilogue]) -> list[DeviceEpilogue]:
+    """Returns one function for each set of devices that fields with an epilogue are on."""
     groups: dict[tuple[Any, ...], dict[str, Placement]] = {}
     for name, placement in placements.items():
-        if name in finishes:
+        if name in epilogues:
             groups.setdefault(tuple(piece.device for piece in placement.pieces), {})[name] = placement
-    return [DeviceFinish(fields, finishes) for fields in groups.values()]
+    return [DeviceEpilogue(fields, epilogues) for fields in groups.values()]

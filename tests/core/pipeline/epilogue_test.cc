@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pipeline/finish.h"
+#include "core/pipeline/epilogue.h"
 
 #include <cmath>
 #include <cstring>
@@ -46,17 +46,17 @@ Graph ChainOf(std::vector<Node> tail) {
 SplitGraph Split(const Graph& graph) {
   const auto checked = Check(graph);
   EXPECT_TRUE(checked.ok()) << checked.status();
-  return SplitFinish(*checked);
+  return SplitEpilogue(*checked);
 }
 
 template <class T>
-T At(const FieldFinish& finish, size_t index) {
+T At(const FieldEpilogue& epilogue, size_t index) {
   T value;
-  std::memcpy(&value, finish.table.data() + index * sizeof(T), sizeof value);
+  std::memcpy(&value, epilogue.table.data() + index * sizeof(T), sizeof value);
   return value;
 }
 
-TEST(SplitFinish, LeavesNormalizeCastAndTransposeToTheDevice) {
+TEST(SplitEpilogue, LeavesNormalizeCastAndTransposeToTheDevice) {
   const SplitGraph split = Split(ChainOf(
       {Normalize({10, 20, 30}), Transpose({2, 0, 1}), Cast("float16")}));
   ASSERT_EQ(split.head.schema.fields.size(), 2u);
@@ -68,71 +68,71 @@ TEST(SplitFinish, LeavesNormalizeCastAndTransposeToTheDevice) {
   EXPECT_EQ(split.head.graph.nodes.size(), 3u);
   EXPECT_EQ(split.head.types.size(), 3u);
   EXPECT_EQ(split.head.graph.outputs[0].second, (NodeRef{2, 0}));
-  ASSERT_TRUE(split.finish[0].has_value());
-  EXPECT_FALSE(split.finish[1].has_value());
-  const FieldFinish& finish = *split.finish[0];
-  EXPECT_EQ(finish.dtype, DType::kFloat16);
-  EXPECT_EQ(finish.channels, 3u);
-  EXPECT_THAT(finish.perm, ElementsAre(2, 0, 1));
-  ASSERT_EQ(finish.table.size(), 256u * 3 * 2);
+  ASSERT_TRUE(split.epilogue[0].has_value());
+  EXPECT_FALSE(split.epilogue[1].has_value());
+  const FieldEpilogue& epilogue = *split.epilogue[0];
+  EXPECT_EQ(epilogue.dtype, DType::kFloat16);
+  EXPECT_EQ(epilogue.channels, 3u);
+  EXPECT_THAT(epilogue.perm, ElementsAre(2, 0, 1));
+  ASSERT_EQ(epilogue.table.size(), 256u * 3 * 2);
   for (int byte = 0; byte < 256; ++byte)
     for (int c = 0; c < 3; ++c)
-      ASSERT_EQ(
-          FloatOfHalf(At<uint16_t>(finish, static_cast<size_t>(byte * 3 + c))),
-          static_cast<float>(byte - 10 * (c + 1)) / 2);
+      ASSERT_EQ(FloatOfHalf(
+                    At<uint16_t>(epilogue, static_cast<size_t>(byte * 3 + c))),
+                static_cast<float>(byte - 10 * (c + 1)) / 2);
 }
 
-TEST(SplitFinish, ChangesNothingWhereThereIsNoEnd) {
+TEST(SplitEpilogue, ChangesNothingWhereThereIsNoEnd) {
   const Graph graph = ChainOf({});
   const SplitGraph split = Split(graph);
-  EXPECT_FALSE(split.finish[0].has_value());
+  EXPECT_FALSE(split.epilogue[0].has_value());
   EXPECT_EQ(split.head.graph, Check(graph)->graph);
   EXPECT_EQ(split.head.schema, Check(graph)->schema);
 }
 
-TEST(SplitFinish, OneNumberForAllChannelsIsOneColumn) {
+TEST(SplitEpilogue, OneNumberForAllChannelsIsOneColumn) {
   const SplitGraph split = Split(ChainOf({Normalize({1})}));
-  EXPECT_EQ(split.finish[0]->channels, 1u);
-  EXPECT_EQ(At<float>(*split.finish[0], 5), 2.0f);
-  EXPECT_THAT(split.finish[0]->perm, IsEmpty());
+  EXPECT_EQ(split.epilogue[0]->channels, 1u);
+  EXPECT_EQ(At<float>(*split.epilogue[0], 5), 2.0f);
+  EXPECT_THAT(split.epilogue[0]->perm, IsEmpty());
 }
 
-TEST(SplitFinish, BytesThatStayAreNoTable) {
+TEST(SplitEpilogue, BytesThatStayAreNoTable) {
   const SplitGraph turned = Split(ChainOf({Transpose({2, 0, 1})}));
-  EXPECT_THAT(turned.finish[0]->table, IsEmpty());
-  EXPECT_EQ(turned.finish[0]->dtype, DType::kUint8);
-  EXPECT_THAT(turned.finish[0]->perm, ElementsAre(2, 0, 1));
+  EXPECT_THAT(turned.epilogue[0]->table, IsEmpty());
+  EXPECT_EQ(turned.epilogue[0]->dtype, DType::kUint8);
+  EXPECT_THAT(turned.epilogue[0]->perm, ElementsAre(2, 0, 1));
   EXPECT_THAT(turned.head.schema.fields[0].shape, ElementsAre(6, 5, 3));
   // Conversions to a type that holds every byte and back cancel out.
   const SplitGraph none = Split(ChainOf({Cast("int32"), Transpose({1, 0, 2}),
                                          Transpose({1, 0, 2}), Cast("uint8")}));
-  EXPECT_FALSE(none.finish[0].has_value());
+  EXPECT_FALSE(none.epilogue[0].has_value());
   EXPECT_EQ(none.head.graph.nodes.size(), 3u);
 }
 
-TEST(SplitFinish, PermutationsCompose) {
+TEST(SplitEpilogue, PermutationsCompose) {
   const SplitGraph split =
       Split(ChainOf({Transpose({2, 0, 1}), Transpose({1, 0, 2})}));
-  EXPECT_THAT(split.finish[0]->perm, ElementsAre(0, 2, 1));
+  EXPECT_THAT(split.epilogue[0]->perm, ElementsAre(0, 2, 1));
 }
 
-TEST(SplitFinish, ALongChainIsStillOneTable) {
+TEST(SplitEpilogue, ALongChainIsStillOneTable) {
   // To bytes and further: rounded, saturated, and then a bool.
   const SplitGraph split =
       Split(ChainOf({Normalize({100}), Cast("uint8"), Normalize({4}, "float16"),
                      Cast("int64"), Cast("bool")}));
-  const FieldFinish& finish = *split.finish[0];
-  EXPECT_EQ(finish.dtype, DType::kBool);
-  ASSERT_EQ(finish.table.size(), 256u);
+  const FieldEpilogue& epilogue = *split.epilogue[0];
+  EXPECT_EQ(epilogue.dtype, DType::kBool);
+  ASSERT_EQ(epilogue.table.size(), 256u);
   for (int byte = 0; byte < 256; ++byte) {
     const double first = std::max(0.0, std::nearbyint((byte - 100) / 2.0));
-    ASSERT_EQ(finish.table[static_cast<size_t>(byte)],
+    ASSERT_EQ(epilogue.table[static_cast<size_t>(byte)],
               std::byte{std::nearbyint((first - 4) / 2) != 0})
         << byte;
   }
 }
 
-TEST(SplitFinish, ChannelsOnAnotherAxisMoveTheHead) {
+TEST(SplitEpilogue, ChannelsOnAnotherAxisMoveTheHead) {
   // A 6 × 3 × 4 image transposed so that its width becomes normalize's
   // channels.
   Graph graph = ChainOf({Transpose({2, 0, 1}), Normalize({1, 2, 3})});
@@ -141,55 +141,55 @@ TEST(SplitFinish, ChannelsOnAnotherAxisMoveTheHead) {
   const Field& image = split.head.schema.fields[0];
   EXPECT_THAT(image.shape, ElementsAre(3, 6, 3));
   EXPECT_EQ(split.head.graph.outputs[0].second, (NodeRef{3, 0}));
-  EXPECT_EQ(split.finish[0]->channels, 3u);
-  EXPECT_THAT(split.finish[0]->perm, IsEmpty());
+  EXPECT_EQ(split.epilogue[0]->channels, 3u);
+  EXPECT_THAT(split.epilogue[0]->perm, IsEmpty());
   // No uint8 value has the channels last: nothing is left to the consumer.
   Graph stuck =
       ChainOf({Cast("float32"), Transpose({2, 0, 1}), Normalize({1, 2, 3})});
   stuck.nodes[2].args["size"] = Ints{6, 3};
   const SplitGraph whole = Split(stuck);
-  EXPECT_FALSE(whole.finish[0].has_value());
+  EXPECT_FALSE(whole.epilogue[0].has_value());
   EXPECT_EQ(whole.head.schema, Check(stuck)->schema);
 }
 
-TEST(SplitFinish, ValuesThatAreNoBytesStay) {
+TEST(SplitEpilogue, ValuesThatAreNoBytesStay) {
   Graph graph = ChainOf({});
   graph.nodes.push_back(Cast("float32"));
   graph.nodes.back().inputs = {{0, 1}};
   graph.outputs[1].second = {3, 0};
-  EXPECT_FALSE(Split(graph).finish[1].has_value());
+  EXPECT_FALSE(Split(graph).epilogue[1].has_value());
   // A value that is cast to a byte in between may be sent as one.
   graph.nodes[3].args["dtype"] = Text("uint8");
   graph.nodes.push_back(Cast("int64"));
   graph.nodes.back().inputs = {{3, 0}};
   graph.outputs[1].second = {4, 0};
   const SplitGraph split = Split(graph);
-  EXPECT_EQ(split.finish[1]->dtype, DType::kInt64);
-  EXPECT_EQ(At<int64_t>(*split.finish[1], 200), 200);
+  EXPECT_EQ(split.epilogue[1]->dtype, DType::kInt64);
+  EXPECT_EQ(At<int64_t>(*split.epilogue[1], 200), 200);
   EXPECT_EQ(split.head.schema.fields[1].row_bytes, 1u);
 }
 
-TEST(SplitFinish, FieldsOfOneValueAreSplitEach) {
+TEST(SplitEpilogue, FieldsOfOneValueAreSplitEach) {
   Graph graph = ChainOf({Normalize({1}), Transpose({2, 0, 1})});
   graph.outputs.push_back({"raw", {2, 0}});
   graph.outputs.push_back({"floats", {3, 0}});
   const SplitGraph split = Split(graph);
-  EXPECT_TRUE(split.finish[0].has_value());
-  EXPECT_FALSE(split.finish[2].has_value());
-  EXPECT_TRUE(split.finish[3].has_value());
+  EXPECT_TRUE(split.epilogue[0].has_value());
+  EXPECT_FALSE(split.epilogue[2].has_value());
+  EXPECT_TRUE(split.epilogue[3].has_value());
   for (const size_t field : {0, 2, 3})
     EXPECT_EQ(split.head.graph.outputs[field].second, (NodeRef{2, 0}));
   EXPECT_EQ(split.head.schema.row_bytes(), 3u * 90 + 4);
 }
 
-TEST(SplitFinish, NodesKeepTheirNumbers) {
+TEST(SplitEpilogue, NodesKeepTheirNumbers) {
   // normalize (3) precedes the coin and the flip.
   Graph graph = ChainOf({Normalize({1, 2, 3})});
   graph.nodes.push_back({"coin_flip", {}, {}});
   graph.nodes.push_back({"flip", {{2, 0}}, {{"horizontal", NodeRef{4, 0}}}});
   graph.outputs.push_back({"flipped", {5, 0}});
   const auto checked = Check(graph);
-  const SplitGraph split = SplitFinish(*checked);
+  const SplitGraph split = SplitEpilogue(*checked);
   ASSERT_EQ(split.head.graph.nodes.size(), 6u);
   for (const size_t node : {0, 1, 2, 4, 5})
     EXPECT_EQ(split.head.graph.nodes[node], checked->graph.nodes[node]);
@@ -202,12 +202,12 @@ TEST(SplitFinish, NodesKeepTheirNumbers) {
   EXPECT_TRUE(Check(split.head.graph).ok());
 }
 
-TEST(Finish, IsReadFromTheWire) {
-  EXPECT_EQ(*FinishFromWire(0), Finish::kWorker);
-  EXPECT_EQ(*FinishFromWire(1), Finish::kWorker);
-  EXPECT_EQ(*FinishFromWire(2), Finish::kDevice);
+TEST(Epilogue, IsReadFromTheWire) {
+  EXPECT_EQ(*EpilogueFromWire(0), Epilogue::kWorker);
+  EXPECT_EQ(*EpilogueFromWire(1), Epilogue::kWorker);
+  EXPECT_EQ(*EpilogueFromWire(2), Epilogue::kDevice);
   for (const int value : {-1, 3, 1 << 30}) {
-    const absl::Status status = FinishFromWire(value).status();
+    const absl::Status status = EpilogueFromWire(value).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
     EXPECT_THAT(std::string(Message(status)),
                 ::testing::HasSubstr("want 1 (worker) or 2 (device)"));
