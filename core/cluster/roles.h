@@ -47,7 +47,7 @@ std::span<const MethodRule> MethodRules();
 // caller.
 const MethodRule* FindMethod(std::string_view method);
 bool MayCall(Role role, const MethodRule& rule);
-// Returns all rules as a table in Markdown, for docs/guide/security.md.
+// Returns all rules as a table in Markdown, for docs/run/access.md.
 std::string MethodTable();
 
 inline constexpr size_t kMaxAccessTokens = 1000;  // of one coordinator

@@ -95,7 +95,7 @@ TlsProbe JudgeShown(long verdict, const std::string& names,
     default:
       return {fmt::format("{} shows a certificate that is refused: {}", address,
                           X509_verify_cert_error_string(verdict)),
-              "make one as docs/guide/security.md says"};
+              "make one as docs/run/certificates.md says"};
   }
 }
 

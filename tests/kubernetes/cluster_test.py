@@ -79,7 +79,7 @@ class ClusterTest(cluster.PhotosTest):
         self.plane.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
 
     def bring_up(self):
-        """Follows the guide, with secrets as it describes without cert-manager, and with small pods."""
+        """Follows docs/run/kubernetes.md, with secrets as it describes without cert-manager, and with small pods."""
         state = self.folder / "coordinator-state"
         state.mkdir()
         os.chown(state, USER, USER)

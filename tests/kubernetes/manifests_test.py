@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"
 OVERLAYS = sorted(path.parent.name for path in KUBERNETES.glob("overlays/*/kustomization.yaml"))
 OLDEST, NEWEST = "1.25", "1.37"
-GUIDE = ROOT / "docs/guide/kubernetes.md"
+GUIDE = ROOT / "docs/run/kubernetes.md"
 # Fields of the custom resources, for which there is no packed schema, as their projects document them.
 FIELDS = {
     "ScaledObject": {"scaleTargetRef": {"name"}, "minReplicaCount": int, "maxReplicaCount": int, "pollingInterval": int,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's two machines: its shell lines run unchanged on two network namespaces with the guide's addresses and
-names, except that /data is another folder. They also run on two addresses of loopback, which replace the names.
+"""The two machines of docs/run/several-machines.md: the scripts that it shows run unchanged on two network namespaces
+with the page's addresses and names, except that /data is another folder. They also run on two addresses of loopback,
+which replace the names.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ sys.path.append(str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
 from ports import free_ports  # noqa: E402  (of tests/support, which cluster has added)
 
-GUIDE = (ROOT / "docs/guide/security.md").read_text()
+SCRIPTS = ROOT / "docs/examples/two_machines"
 MACHINES = {"coordinator.example": "10.0.0.5", "node1.example": "10.0.0.6"}
 PORTS = ("7411", "7412")
 # A network of two machines: this shell, on the first, and a sleeper on the second. All processes end with the shell.
@@ -39,22 +40,8 @@ there() { nsenter -t $second -n "$@"; }
 LOOPBACK = "set -eu\nthere() { \"$@\"; }\n"
 ENDS = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n"
 # The other machine's shell has none of this one's settings.
-THERE = "there env -u LEAT_COORDINATOR -u LEAT_TLS_CA -u LEAT_ACCESS_TOKEN bash -eu node1.sh\n"
+THERE = "there env -u LEAT_COORDINATOR -u LEAT_TLS_CA -u LEAT_ACCESS_TOKEN_FILE bash -eu node1.sh\n"
 UNSHARE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-
-
-def blocks():
-    """Returns the shell blocks of the section, in order."""
-    section = GUIDE[GUIDE.index("\n## Two machines\n"):]
-    section = section[:section.index("\n## ", 1)]
-    found, block = [], []
-    for line in [*section.splitlines(), ""]:
-        if line.startswith("    "):
-            block.append(line[4:])
-        elif block:
-            found.append("\n".join(block))
-            block = []
-    return found
 
 
 def has_namespaces():
@@ -77,8 +64,9 @@ class TwoMachines(cluster.PhotosTest):
         for name, variable in (("leat", "CLI"), ("leat-coordinator", "COORDINATOR"), ("leat-worker", "WORKER")):
             (self.programs / name).symlink_to(cluster.program(variable))
         for machine, address in MACHINES.items():
-            (self.folder / machine).mkdir()
+            (self.folder / machine).mkdir(mode=0o700)
             (self.folder / address.replace("10.0.0", "127.0.0")).symlink_to(machine)
+        shutil.copy(SCRIPTS / "make-certificate", self.folder / "coordinator.example")
         # The machines share a disk, so scp is a copy.
         scp = self.programs / "scp"
         scp.write_text('#!/bin/sh -eu\nshift\nfor to; do :; done\nwhile [ $# -gt 1 ]; do cp -p "$1" '
@@ -88,9 +76,10 @@ class TwoMachines(cluster.PhotosTest):
             f"{address} {name}\n" for name, address in MACHINES.items()))
 
     def script(self, network, replaced):
-        first, tokens, worker, trainer = blocks()
-        self.assertIn("leat-worker", worker)
+        first, tokens, worker, trainer = (
+            (SCRIPTS / f"{name}.sh").read_text() for name in ("coordinator", "tokens", "worker", "trainer"))
         consumer = (f"{cluster.program('CONSUMER')} --spec {self.spec()} --epochs {cluster.EPOCHS} "
+                    "--access-token $(cat $LEAT_ACCESS_TOKEN_FILE) "
                     "--tls-ca $LEAT_TLS_CA --tls-cert $LEAT_TLS_CERT --tls-key $LEAT_TLS_KEY < /dev/null")
         here = f"cd {self.folder}/coordinator.example\n{first}\n{tokens}\n"
         on_node = f"{ENDS}cd {self.folder}/node1.example\n{worker}\n{trainer}\n{consumer}\n"

@@ -79,7 +79,7 @@ absl::StatusOr<int> RevokeToken(Session& session) {
   });
 }
 
-// The table is Markdown, as in docs/guide/security.md.
+// The table is Markdown, as in docs/run/access.md.
 absl::StatusOr<int> ShowRoles(Session& session) {
   if (session.format() == Format::kTable) {
     *session.environment().out << MethodTable() << std::flush;

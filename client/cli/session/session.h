@@ -31,8 +31,8 @@ class Session {
   const CommandLine& line() const { return line_; }
   const Environment& environment() const { return environment_; }
 
-  // Looks up the context to use, if there is one (docs/OPERATIONS.md says
-  // which). Call it before Connect and Show. kNotFound: no such context.
+  // Looks up the context to use, if there is one (docs/run/configuration.md
+  // says which). Call it before Connect and Show. kNotFound: no such context.
   // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
   absl::Status UseContext();
   // Returns the sources of the connection's secrets: the flags, the context or

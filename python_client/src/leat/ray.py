@@ -8,7 +8,7 @@
     pool.down()
 
 Ray places the actors, and its autoscaler adds nodes for those that find no room. Leat decides how many there are, and
-which ones end (`leat get pools`). The package must be installed on the nodes. docs/guide/ray.md has the details.
+which ones end (`leat get pools`). The package must be installed on the nodes. docs/run/ray.md has the details.
 """
 
 from __future__ import annotations

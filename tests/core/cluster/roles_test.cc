@@ -94,10 +94,10 @@ TEST(Access, ATokenExpiresAtItsTime) {
 }
 
 // If this fails after a change of the table: `leat access roles` prints the
-// text for the guide.
-TEST(Access, TheGuideShowsTheTable) {
+// text for the page.
+TEST(Access, ThePageShowsTheTable) {
   std::stringstream text;
-  text << std::ifstream(LEAT_SOURCE_DIR "/docs/guide/security.md").rdbuf();
+  text << std::ifstream(LEAT_SOURCE_DIR "/docs/run/access.md").rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("\n\n" + MethodTable() + "\n"));
 }
 
