@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"
 OVERLAYS = sorted(path.parent.name for path in KUBERNETES.glob("overlays/*/kustomization.yaml"))
 OLDEST, NEWEST = "1.25", "1.37"
-GUIDE = ROOT / "docs/run/kubernetes.md"
+PAGE = ROOT / "docs/run/kubernetes.md"
 # Fields of the custom resources, for which there is no packed schema, as their projects document them.
 FIELDS = {
     "ScaledObject": {"scaleTargetRef": {"name"}, "minReplicaCount": int, "maxReplicaCount": int, "pollingInterval": int,
@@ -212,16 +212,27 @@ class Policies(unittest.TestCase):
                 self.assertIn(told["coordinator"].partition(":")[0], made["leat-coordinator-tls"]["dnsNames"])
         self.assertIn("localhost", made["leat-coordinator-tls"]["dnsNames"], "for kubectl exec")
 
-    def test_the_guide_names_what_an_operator_brings(self):
-        guide, wanted = GUIDE.read_text(), set()
+    def test_the_overlay_on_the_page_has_its_image(self):
+        with tempfile.TemporaryDirectory(prefix="leat-kubernetes-") as folder:
+            folder = pathlib.Path(folder)
+            (folder / "leat").symlink_to(ROOT)
+            (folder / "mine").mkdir()
+            shutil.copy(ROOT / "docs/examples/kubernetes/kustomization.yaml", folder / "mine")
+            workloads = policies.of_kind(kustomize.render(folder / "mine"), *policies.WORKLOADS)
+            self.assertEqual({container["image"] for workload in workloads
+                              for container in policies.pod_spec(workload)["containers"]},
+                             {"registry.example/leat:0.2.0"})
+
+    def test_the_page_names_what_an_operator_brings(self):
+        page, wanted = PAGE.read_text(), set()
         for overlay in OVERLAYS:
-            self.assertIn(f"overlays/{overlay}", guide)
+            self.assertIn(f"overlays/{overlay}", page)
             for workload in policies.of_kind(rendered(overlay), *policies.WORKLOADS):
                 for volume in policies.pod_spec(workload)["volumes"]:
                     wanted |= {volume.get("secret", {}).get("secretName"),
                                volume.get("persistentVolumeClaim", {}).get("claimName")}
         for name in wanted - {None}:
-            self.assertIn(name, guide)
+            self.assertIn(name, page)
 
 
 class Programs(unittest.TestCase):

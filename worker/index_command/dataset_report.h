@@ -44,9 +44,9 @@ struct ReportProgress {
 // A look lists all files if there are at most this many.
 inline constexpr size_t kMaxLookedFiles = 8;
 
-// Returns a JSON object; docs/OPERATIONS.md lists its fields. Errors are those
-// of GuessReader, BuildIndex, OpenSource and WriteSeekFile; a look that is
-// cancelled has only those of GuessReader. Bad records are not an error; the
+// Returns a JSON object; docs/run/datasets.md lists its fields. Errors are
+// those of GuessReader, BuildIndex, OpenSource and WriteSeekFile; a look that
+// is cancelled has only those of GuessReader. Bad records are not an error; the
 // report has them.
 absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
                                           ReportProgress* progress);
