@@ -31,7 +31,7 @@ class Session {
   const CommandLine& line() const { return line_; }
   const Environment& environment() const { return environment_; }
 
-  // Looks up the context to use, if there is one (docs/run/configuration.md
+  // Looks up the context to use, if there is one (docs/run/command-line.md
   // says which). Call it before Connect and Show. kNotFound: no such context.
   // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
   absl::Status UseContext();
