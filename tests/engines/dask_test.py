@@ -10,6 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "e2e"))
 sys.path.append(str(HERE.parents[1] / "python_client/src"))
 import cluster  # noqa: E402
+import pages  # noqa: E402
 
 try:
     import distributed
@@ -28,8 +29,6 @@ class Dask(cluster.PhotosTest):
         self.dask = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                              local_directory=str(self.folder / "dask"))
         self.addCleanup(self.dask.close)
-        self.client = distributed.Client(self.dask)
-        self.addCleanup(self.client.close)
 
     def ready(self):
         return {each["name"] for each in self.get("workers")["workers"] if each["state"] == "WORKER_STATE_READY"}
@@ -41,10 +40,11 @@ class Dask(cluster.PhotosTest):
             time.sleep(0.2)
 
     def test_each_worker_of_dask_has_one_of_leat(self):
-        import leat.dask
-
-        self.client.register_plugin(leat.dask.Workers("cpu", coordinator=self.coordinator.address,
-                                                      flags=["--cache=64MiB", f"--allow={cluster.photos()}"]))
+        client = pages.run("page_dask.py", {
+            '"scheduler:8786"': repr(self.dask.scheduler_address), '"head:7411"': repr(self.coordinator.address),
+            '"--allow=/data"': f'"--cache=64MiB", "--allow={cluster.photos()}"', "threads=2": "threads=1",
+            "**files": ""})["client"]
+        self.addCleanup(client.close)
         self.until_ready(2)
         consumer = self.consumer(self.spec(), "--paced")
         consumer.pull(2)
@@ -56,6 +56,6 @@ class Dask(cluster.PhotosTest):
         consumer.finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, self.expected)
-        self.client.unregister_worker_plugin("leat-cpu")
+        client.unregister_worker_plugin("leat-cpu")
         self.until_ready(0)
 

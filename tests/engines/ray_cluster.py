@@ -54,7 +54,8 @@ class RayCluster:
         self._head = subprocess.Popen(
             [str(binaries / "ray"), "start", "--head", "--block", f"--port={PORT}", "--num-cpus=0",
              "--object-store-memory=80000000", "--include-dashboard=false", f"--autoscaling-config={config}",
-             "--disable-usage-stats"], env=self._environment, stdout=self._log, stderr=subprocess.STDOUT)
+             "--disable-usage-stats", "--node-ip-address=127.0.0.1"], env=self._environment, stdout=self._log,
+            stderr=subprocess.STDOUT)
         end = time.monotonic() + PATIENCE_S
         while True:
             try:

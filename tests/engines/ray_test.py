@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "e2e"))
 sys.path.append(str(HERE.parents[1] / "python_client/src"))
 import cluster  # noqa: E402
+import pages  # noqa: E402
 from cluster import program  # noqa: E402
 from ray_cluster import RayCluster, ray  # noqa: E402
 
@@ -89,6 +90,15 @@ class Ray(cluster.PhotosTest):
         pool.down()
         self.assertEqual(self.ray.processes("leat-worker "), [])
         self.patiently("no node", lambda: self.ray.nodes() == 0)
+
+    def test_the_program_of_the_page_starts_a_pool(self):
+        pool = pages.run("page_ray.py", {
+            'ray.init("auto")': "", "cpus=4": 'resources={"leat": 1}', "**files": "",
+            '"head:7411"': repr(self.coordinator.address), '"--allow=/data"': '"--insecure", "--cache=64MiB"'})["pool"]
+        self.until_ready(1)
+        self.assertEqual(list(pool.status()["workers"].values()), ["runs"])
+        pool.down()
+        self.assertEqual(self.ray.processes("leat-worker "), [])
 
     def test_a_training_that_waits_gets_workers(self):
         """By the policy alone: more workers while the trainer takes all that it gets, and fewer after."""
