@@ -25,6 +25,10 @@ def photos(folder: str) -> dict[str, leat.Node]:
     return {"image": fn.transpose(image, perm=(2, 0, 1)), "label": label}
 
 
+def classifier(classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE * SIZE, classes))
+
+
 def main(folder: str) -> None:
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -32,7 +36,7 @@ def main(folder: str) -> None:
         job = service.job("torch", photos(folder), batch=32, seed=7)
         dataset = leat.torch.IterableDataset(job, device=device, epilogue="device")
         loader = DataLoader(dataset, batch_size=None)  # the batches are the job's
-        model = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE * SIZE, len(job.classes))).to(device)
+        model = classifier(len(job.classes)).to(device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         for epoch in range(EPOCHS):
             total = 0.0

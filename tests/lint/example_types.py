@@ -41,9 +41,25 @@ def lacking(python, names):
     return set(run.stdout.split())
 
 
+def wanted(root):
+    """{example: the packages that it imports}, itself or through examples that it imports."""
+    names = {path: imported(common.text(root, path)) for path in common.files(root, ".py") if path.parent == EXAMPLES}
+    examples = {path.stem: path for path in names}
+    wants = {}
+    for path in names:
+        reached, ahead = {path.stem}, [path]
+        wants[path] = set()
+        while ahead:
+            packages = names[ahead.pop()]
+            wants[path] |= packages - set(examples)
+            ahead += [examples[name] for name in packages & set(examples) - reached]
+            reached |= packages
+    return wants
+
+
 def shared_out(root, pythons):
     """({interpreter: its examples}, {example: missing packages}). Each goes to the first that has its packages."""
-    wants = {path: imported(common.text(root, path)) for path in common.files(root, ".py") if path.parent == EXAMPLES}
+    wants = wanted(root)
     everything = set().union(*wants.values())
     lacks = {python: lacking(python, everything) for python in pythons}
     given, left_out = {}, {}
