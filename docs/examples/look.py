@@ -33,7 +33,8 @@ def main(folder: str) -> None:
         for draw in row.draws:
             print(" ", draw.op, draw.name, draw.value)
 
-        subprocess.run(["leat", "--private", "sheet", "look", "--step", "2", "-o", "sheet.png"], check=True)
+        private = f"--private={service.get('private')['pid']}"  # this script's, should several run on the machine
+        subprocess.run(["leat", private, "sheet", "look", "--step", "2", "-o", "sheet.png"], check=True)
 
 
 if __name__ == "__main__":

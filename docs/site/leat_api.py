@@ -62,8 +62,10 @@ def _indent(line):
 
 
 def _markup(line, name):
-    """Returns a line with what reStructuredText would misread escaped: `jax.Array`s, and * and _ of operators."""
+    """Returns a line with what reStructuredText would misread escaped: `jax.Array`s, and * and _ of operators. The
+    names of pages become links."""
     line = re.sub(r"`([^`]+)`(?=\w)", r"`\1`\\ ", line)
+    line = re.sub(r"\bdocs/([\w/-]+)\.md", r":doc:`/\1`", line)
     if name.startswith("leat.fn."):
         line = re.sub(r"(?<!^)\*|_(?=\W|$)", r"\\\g<0>", line)
     return line

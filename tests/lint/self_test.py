@@ -253,6 +253,13 @@ class Types(Tree):
         self.assertEqual(given, {"a": {paths["good"]}, "b": {paths["more"]}})
         self.assertEqual(left_out, {paths["none"]: {"no_such_package"}})
 
+    def test_an_example_also_wants_the_packages_of_examples_that_it_imports(self):
+        self.write("docs/examples/base.py", "import pip\n")
+        self.write("docs/examples/more.py", "import wheel\nfrom base import pip\n")
+        self.write("docs/examples/most.py", "from more import pip\n")
+        wants = {path.stem: names for path, names in example_types.wanted(self.root).items()}
+        self.assertEqual(wants, {"good": set(), "base": {"pip"}, "more": {"pip", "wheel"}, "most": {"pip", "wheel"}})
+
 
 class Kernels(unittest.TestCase):
     SAID = ("ptxas info    : Compiling entry function '{0}' for 'sm_90'\n"

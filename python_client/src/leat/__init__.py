@@ -18,6 +18,22 @@
 Without an address a private service starts in the background and stops with
 the script. `leat.jax` and `leat.torch` give the batches to those frameworks;
 this module needs NumPy only.
+
+A batch is a dict of arrays of the shape (batch, ...); `Job.schema` has each
+array's dtype and the shape of a row. It is a pure function of the dataset,
+the pipeline, the seed, the epoch and the step. `Batches.position` returns the
+place in the training, as bytes for a checkpoint.
+
+Every error is a `leat.Error`, and also the built-in exception that fits:
+`except ValueError` catches a wrong argument, `except TimeoutError` a call that
+took too long. The text names the file, the line or the option.
+
+    help(leat.connect)       # the service: an address, credentials, a private one
+    help(leat.Service.job)   # seed, order, last batch, bad samples
+    help(leat.Job.batches)   # the iterator
+    help(leat.fn.decode)     # an operator; dir(leat.fn) lists all
+
+docs/start/index.md begins with a first batch in five minutes.
 """
 
 _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library/alone.py

@@ -261,6 +261,14 @@ def batches(
 ) -> GlobalBatches:
     """Opens an iterator over global batches.
 
+        mesh = Mesh(np.array(jax.devices()), ("data",))
+        sharding = NamedSharding(mesh, PartitionSpec("data"))
+        with leat.jax.batches(job, sharding=sharding, epochs=90) as batches:
+            for batch in batches:  # {"image": uint8 (64, 224, 224, 3), "label": int32 (64,)}
+                state = train_step(state, batch)
+
+    In a training of several processes each of them makes this call, with the same job and a sharding of the same mesh.
+
     Args:
         job: a job that `Service.job` returned.
         sharding: how the batch axis is sharded, for every field (entries of a NamedSharding beyond a field's axes are
@@ -284,11 +292,19 @@ def batches(
         source: as in `Job.batches`.
 
     Returns:
-        An iterator of dicts of `jax.Array`.
+        An iterator of dicts of `jax.Array`, which have the dtypes of `Job.schema` and the shape (batch, …) of the
+        global batch, also if this process holds only some of the rows. Jobs with last_batch="mask" or
+        on_bad_sample="zero" have the array "valid", bool (batch,): which rows count.
 
     Raises:
         leat.InvalidArgument: the rows do not divide, a field is unknown, a field is int64 and JAX would make it int32,
             or a job with last_batch="partial" has a smaller last batch.
+        leat.FailedPrecondition: the job needs a source, and none is given.
+
+    `next` raises leat.Error: a bad sample under on_bad_sample="fail", leat.DataLoss when `max_bad` is exceeded,
+    leat.Unavailable when no worker computed a row within `row_timeout`. This is final.
+
+    docs/start/train-jax.md is a whole training, and docs/guide/hosts.md one on several hosts.
     """
     names = list(job.schema) if fields is None else list(fields)
     for name in names:

@@ -42,6 +42,11 @@ def connect(
 ) -> Service:
     """Connects to a Leat service, or to a private one on this machine.
 
+        with leat.connect() as service:  # a private service
+            job = service.job("train", train, batch=64, seed=7)
+
+        leat.connect("host:7411", access_token_file="token", ca="ca.pem")
+
     A private service is shared by the processes of this user that connect with the same options from the same working
     folder (with the same package, and the same LEAT_PRIVATE_NAME). The first one starts it in a process of its own, and
     it stops when the last one has disconnected. So a job name means the same job for all of them.
@@ -73,9 +78,11 @@ def connect(
         The service; use it as a context manager, or call its `close`.
 
     Raises:
-        leat.Unavailable: no service answers at the address.
+        leat.Unavailable: no service answers at the address, or a private one is not ready in time.
         leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
+
+    docs/start/first-batch.md is a whole program. `leat doctor` examines this machine and the service.
     """
     if address is not None and not (isinstance(address, str) and address.strip()):
         raise InvalidArgument(f"address is {address!r:.80}; expected HOST:PORT, or None for the environment's")
