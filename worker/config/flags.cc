@@ -179,7 +179,8 @@ void AddStorageFlags(CLI::App* app, Config* config) {
   app->add_option("--disk-cache-of", config->disk_cache_of,
                   "remote: --disk-cache is for s3, gs and http; all: for "
                   "records on file systems (NFS, local disks), too")
-      ->transform(CLI::CheckedTransformer(kDiskCacheOf));
+      ->transform(CLI::CheckedTransformer(kDiskCacheOf))
+      ->default_str("remote");
   app->add_option("--local-copy", config->local_copies,
                   "FROM=TO: this machine has a copy of its own of the folder "
                   "FROM, which jobs name, at TO; may be given several times");
