@@ -45,37 +45,52 @@ struct TlsProbe {
 std::optional<TlsProbe> ProbeTls(const ConnectOptions& options,
                                  absl::Duration patience);
 
+// The calls of `leat`, for programs. Service::admin() returns it.
 class Admin {
  public:
   virtual ~Admin() = default;
+  // Returns leat.v1.GetStatusResponse: health, findings, workers and jobs.
   virtual absl::StatusOr<std::string> GetStatus() = 0;
+  // Returns leat.v1.ListWorkersResponse.
   virtual absl::StatusOr<std::string> ListWorkers() = 0;
+  // Returns leat.v1.ListJobsResponse.
   virtual absl::StatusOr<std::string> ListJobs() = 0;
+  // Returns leat.v1.ListDatasetsResponse.
   virtual absl::StatusOr<std::string> ListDatasets() = 0;
+  // Returns leat.v1.ListShardsResponse: the owners of each shard of a dataset.
   virtual absl::StatusOr<std::string> ListShards(std::string_view dataset) = 0;
+  // Returns leat.v1.ListConsumersResponse.
   virtual absl::StatusOr<std::string> ListConsumers() = 0;
-  // `since`: the period to look back, up to an hour.
+  // Returns leat.v1.GetBottleneckResponse: what limits a job. `since`: the
+  // period to look back, up to an hour.
   virtual absl::StatusOr<std::string> GetBottleneck(std::string_view job,
                                                     absl::Duration since) = 0;
+  // Deletes a job: its consumers continue, but no other can attach to it.
   virtual absl::Status DeleteJob(std::string_view name) = 0;
+  // Deletes a dataset and its index. kFailedPrecondition: jobs use it.
   virtual absl::Status DeleteDataset(std::string_view name) = 0;
   // Lists a dataset again, for future jobs, and waits until that is done.
   virtual absl::Status RefreshDataset(std::string_view name) = 0;
+  // Takes a worker's shards away; it finishes the rows that were requested.
   virtual absl::Status DrainWorker(std::string_view name) = 0;
+  // Gives a drained worker shards again.
   virtual absl::Status UndrainWorker(std::string_view name) = 0;
+  // Changes how much a daemon logs: "trace", "debug", "info", "warn", "error".
   // `worker` empty: the coordinator's level.
   virtual absl::Status SetLogLevel(std::string_view level,
                                    std::string_view worker) = 0;
-  // `name` empty: a name is generated. `lifetime` zero: the token does not
+  // Creates an access token. `name` empty: a name is generated. `lifetime` zero: the token does not
   // expire. The answer's "token" is a secret, and is stored nowhere else.
   virtual absl::StatusOr<std::string> CreateAccessToken(
       std::string_view role, std::string_view name,
       absl::Duration lifetime) = 0;
+  // Returns leat.v1.ListAccessTokensResponse, without the secrets.
   virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
-  // `token` is the token's ID or its name.
+  // Makes an access token invalid at once. `token` is the token's ID or its name.
   virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
+  // Returns leat.v1.ListPoolsResponse.
   virtual absl::StatusOr<std::string> ListPools() = 0;
-  // `max` 0: the pool's bounds are removed.
+  // Sets how many workers a pool may have. `max` 0: the pool's bounds are removed.
   virtual absl::Status SetPool(std::string_view name, uint32_t min,
                                uint32_t max) = 0;
   // Calls `on_pool` with the pool (leat.v1.Pool) at once, and again after each
@@ -91,9 +106,10 @@ class Admin {
   virtual absl::Status WatchEvents(
       const EventsQuery& query,
       const std::function<bool(std::string_view json)>& on_events) = 0;
-  // `lifetime` zero: until UnmuteFinding.
+  // Mutes the findings of a code. `lifetime` zero: until UnmuteFinding.
   virtual absl::Status MuteFinding(std::string_view code,
                                    absl::Duration lifetime) = 0;
+  // Ends the mute.
   virtual absl::Status UnmuteFinding(std::string_view code) = 0;
 };
 

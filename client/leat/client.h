@@ -32,7 +32,7 @@
 
 namespace leat {
 
-struct ConnectOptions {
+struct ConnectOptions {  // how to reach a service, or a private one
   // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator
   // and worker on this machine, shared by all processes of this user that give
   // the same options in the same working directory. The first process starts
@@ -88,11 +88,11 @@ class Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  uint64_t epoch() const;
-  uint64_t step() const;
+  uint64_t epoch() const;  // of the job, which this batch belongs to
+  uint64_t step() const;   // in the epoch
   // Rows in each tensor: as many as requested, fewer in a last partial batch.
   uint32_t rows() const;
-  std::span<const Tensor> tensors() const;
+  std::span<const Tensor> tensors() const;  // valid as long as the batch
   // Returns the device of the batch, numbered as BatchesOptions::device.
   int device() const;
   // Declares that work on `stream` will use this batch, which is in device
@@ -140,7 +140,7 @@ class SampleSource {
 
 // Where the epilogue, the last operators of a pipeline, runs.
 enum class EpilogueAt : uint8_t {
-  kWorker,
+  kWorker,  // on a worker, as all others
   // Trailing normalize, cast and transpose are left to the consumer's device:
   // tensors hold the input of these operators, as bytes, and Batches::epilogue
   // describes the remaining work. A float32 image needs a quarter of the
@@ -155,6 +155,7 @@ struct EpochStep {
   friend bool operator==(const EpochStep&, const EpochStep&) = default;
 };
 
+// The batches to deliver, and how far to work ahead.
 struct BatchesOptions {
   std::string position;  // from Batches::position(): continue there
   // The first step to deliver, without a position.
@@ -200,12 +201,12 @@ struct TensorEpilogue {
   std::span<const int64_t> perm;  // over a row's axes; empty: they stay
 };
 
-struct LatencyStats {
+struct LatencyStats {  // durations of one kind of wait
   uint64_t count = 0;
   double mean_ms = 0, p50_ms = 0, p95_ms = 0, max_ms = 0;
 };
 
-struct WorkerTraffic {
+struct WorkerTraffic {  // what one worker has delivered to an iterator
   std::string worker;
   std::string address;
   uint64_t rows = 0;
@@ -214,13 +215,12 @@ struct WorkerTraffic {
   uint64_t failures = 0;  // streams lost
 };
 
-struct BatchesStats {
+struct BatchesStats {  // of an iterator, since it was opened
   uint64_t steps = 0, rows = 0, bytes = 0;
   double rows_per_s = 0;      // since the first call of Next
   double stall_fraction = 0;  // share of that time spent waiting
   LatencyStats wait;          // per step: in Next, or with `ahead` as reported
-  uint64_t hedged_rows =
-      0;  // also requested from a second owner because the first was late
+  uint64_t hedged_rows = 0;   // requested twice because the first was late
   uint64_t failed_over_rows = 0;  // requested again because a worker was lost
   uint64_t duplicate_rows = 0;    // arrived twice, dropped
   uint64_t payload_copies = 0;    // user-space copies of rows: one per row
@@ -260,7 +260,7 @@ class Batches {
   // partial batch. kOutOfRange: no such step.
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;
-  BatchesStats stats() const;
+  BatchesStats stats() const;  // of the iterator so far
   // Returns one entry per tensor. It is valid as long as the iterator.
   std::span<const TensorEpilogue> epilogue() const;
 
@@ -275,14 +275,14 @@ namespace client {
 struct JobAccess;
 }
 
-class Job {
+class Job {  // a job of the service
  public:
   ~Job();
-  const std::string& name() const;
-  uint64_t steps_per_epoch() const;
-  uint64_t num_samples() const;
-  uint32_t batch() const;
-  std::string plan_hash() const;  // hexadecimal
+  const std::string& name() const;   // the job's name
+  uint64_t steps_per_epoch() const;  // batches of an epoch
+  uint64_t num_samples() const;      // samples of the dataset
+  uint32_t batch() const;            // rows of the global batch
+  std::string plan_hash() const;     // hexadecimal
   // True if CreateJob found the job, and always from GetJob. A job keeps the
   // listing of its dataset that it was created with.
   bool attached() const;
@@ -364,7 +364,7 @@ enum class Relist {
   kNever = 3,   // neither: the known listing is used as it is
 };
 
-class Service {
+class Service {  // a connection to a service, or to a private one
  public:
   // kUnavailable: no answer at the address within the timeout (names it, and
   // the transport's reason). kResourceExhausted: this process may not start the
@@ -374,9 +374,9 @@ class Service {
       const ConnectOptions& options);
   ~Service();
 
-  // `spec_json`: the JSON form of leat.v1.JobSpec (docs/PROTOCOL.md). Waits
-  // until the dataset is indexed. kAlreadyExists: the name belongs to a job
-  // with another spec (says what differs).
+  // `spec_json`: leat.v1.JobSpec as JSON (docs/reference/protocol/json.md).
+  // Waits until the dataset is indexed. kAlreadyExists: the name belongs to a
+  // job with another spec (says what differs).
   absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json,
                                                  absl::Duration timeout,
                                                  Relist relist = Relist::kAuto);

@@ -20,18 +20,26 @@
 extern "C" {
 #endif
 
+/* Changes when a program must be compiled again. */
 #define LEAT_ABI_VERSION 5
 #define LEAT_EXPORT __attribute__((visibility("default")))
 
+/* An error: a code and a message. */
 typedef struct leat_status leat_status;
+/* A connection to a service. */
 typedef struct leat_service leat_service;
+/* A job of a service. */
 typedef struct leat_job leat_job;
+/* An iterator over batches. */
 typedef struct leat_batches leat_batches;
+/* A batch, which owns its memory. */
 typedef struct leat_batch leat_batch;
+/* The requests of an iterator for client-supplied samples. */
 typedef struct leat_feed leat_feed;
 
 /* Returns LEAT_ABI_VERSION of the library. */
 LEAT_EXPORT int leat_abi_version(void);
+/* Returns the library's version, such as "0.2.0". */
 LEAT_EXPORT const char* leat_version(void);
 /* Turns what gRPC writes to stderr into events of the library's own log, from
  * now on and in a bounded number; failed handshakes are not repeated there,
@@ -42,8 +50,11 @@ LEAT_EXPORT void leat_log_grpc(void);
 
 /* Returns absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ... */
 LEAT_EXPORT int leat_status_code(const leat_status* status);
+/* Returns the error's text, which lives as long as the status. */
 LEAT_EXPORT const char* leat_status_message(const leat_status* status);
+/* Frees a status. */
 LEAT_EXPORT void leat_status_free(leat_status* status);
+/* Frees a string that a function returned as char*. */
 LEAT_EXPORT void leat_string_free(char* string);
 
 /* Returns every operator: [{"name", "doc", "inputs", "outputs", "outputs_of",
@@ -56,39 +67,45 @@ LEAT_EXPORT char* leat_operators_json(void);
 LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
                                              char** schema_json);
 
-/* `options_json`: {"address", "access_token", "ca_pem", "cert_pem", "key_pem",
+/* Connects to a service. `options_json`: {"address", "access_token", "ca_pem", "cert_pem", "key_pem",
  * "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads",
  * "embedded_cache_bytes", "embedded_disk_cache", "embedded_disk_cache_bytes",
  * "embedded_devices"}, all optional, as in leat::ConnectOptions; an unknown key
  * is an error. Without an address: a private service. */
 LEAT_EXPORT leat_status* leat_connect(const char* options_json,
                                       leat_service** out);
+/* Returns the coordinator's address, which lives as long as the service. */
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);
-/* A call that is running in another thread completes as if the service still
+/* Closes the connection. A call that is running in another thread completes as if the service still
  * existed; no call may begin afterwards. */
 LEAT_EXPORT void leat_service_free(leat_service* service);
-/* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers",
+/* Returns a list or a state of the service: *json becomes the response of
+ * proto/leat/v1/admin.proto. `what`: "status", "workers", "jobs", "datasets", "shards", "consumers",
  * "private" (as leat::Service::PrivateJson); `name`: the dataset for "shards",
  * otherwise NULL. */
 LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
                                           const char* what, const char* name,
                                           char** json);
-/* `verb`: "delete-job", "delete-dataset", "drain", "undrain". */
+/* Changes the service. `verb`: "delete-job", "delete-dataset", "drain", "undrain". */
 LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
                                          const char* verb, const char* name);
 
-/* `spec_json`: the JSON form of leat.v1.JobSpec. `relist`: "auto" (also NULL),
+/* Creates a job, or attaches to the one of this name and spec. `spec_json`: the
+ * JSON form of leat.v1.JobSpec. `relist`: "auto" (also NULL),
  * "always" or "never" (leat::Relist). */
 LEAT_EXPORT leat_status* leat_job_create(leat_service* service,
                                          const char* spec_json,
                                          const char* relist, double timeout_s,
                                          leat_job** out);
+/* Attaches to a job by its name. Code 5 (NOT_FOUND): no such job. */
 LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
                                       leat_job** out);
 /* Returns {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash":
  * "hex", "attached", "dataset_changed", "consumers"}, the last three as in
  * leat::Job; 64-bit numbers are JSON numbers there. */
 LEAT_EXPORT char* leat_job_json(const leat_job* job);
+/* Returns one sample as epoch 0 has it, as a batch of one row. Code 11
+ * (OUT_OF_RANGE): no such sample. */
 LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
 /* Returns the next step of a consumer of this job that is at `position`. Code 3
@@ -127,6 +144,7 @@ LEAT_EXPORT leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int read_records,
                                           double timeout_s, char** json);
+/* Frees a job's handle; the job itself stays. */
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
@@ -149,6 +167,7 @@ LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
  * without limit. Code 4 (DEADLINE_EXCEEDED): call again. */
 LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches,
                                            double timeout_s, leat_batch** out);
+/* Ends the iterator: leat_batches_next returns code 1 (CANCELLED). */
 LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
 /* With "ahead": call leat_batches_begin_wait when the trainer starts to wait
  * for a batch, and leat_batches_end_wait when it takes one, also without a
@@ -181,7 +200,9 @@ typedef struct leat_epilogue {
  * as long as the iterator. */
 LEAT_EXPORT leat_epilogue leat_batches_epilogue(const leat_batches* batches,
                                                 size_t index);
+/* Returns leat::BatchesStats as JSON. */
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
+/* Ends and frees the iterator; its batches stay valid. */
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 
 /* Jobs that read from "readers.external": their samples are in no storage; each
@@ -231,6 +252,7 @@ LEAT_EXPORT leat_status* leat_job_sample_supplied(
     const leat_job* job, uint64_t index, const leat_field* fields,
     size_t num_fields, double timeout_s, leat_batch** out);
 
+/* One array of a batch, which owns the memory. */
 typedef struct leat_tensor {
   const char* name;     /* lives as long as the batch, like all pointers here */
   const char* dtype;    /* NumPy's name */
@@ -241,11 +263,15 @@ typedef struct leat_tensor {
   int32_t device; /* -1: host memory; N: memory of CUDA device N */
 } leat_tensor;
 
+/* Returns the epoch that the batch belongs to. */
 LEAT_EXPORT uint64_t leat_batch_epoch(const leat_batch* batch);
+/* Returns the batch's step in its epoch. */
 LEAT_EXPORT uint64_t leat_batch_step(const leat_batch* batch);
+/* Returns the rows of each tensor. */
 LEAT_EXPORT uint32_t leat_batch_rows(const leat_batch* batch);
+/* Returns the number of tensors. */
 LEAT_EXPORT size_t leat_batch_num_tensors(const leat_batch* batch);
-/* `index` < leat_batch_num_tensors. */
+/* Returns a tensor. `index` < leat_batch_num_tensors. */
 LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch,
                                           size_t index);
 /* Returns the buffer to the pool: no pointer into it may be used afterwards,

@@ -34,10 +34,13 @@ struct PipelineValue {
   uint32_t output = 0;
 };
 
+// The value of an argument: a constant, or a node that returns one for each
+// sample.
 using PipelineArg =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                  std::vector<double>, PipelineValue, std::vector<std::string>>;
 
+// The facts of a job besides its pipeline, for SpecJson.
 struct JobOptions {
   std::string name;
   uint32_t batch = 0;  // rows of the global batch
@@ -56,9 +59,10 @@ struct JobOptions {
   std::optional<double> max_bad = std::nullopt;
 };
 
+// Collects operators and outputs.
 class PipelineBuilder {
  public:
-  PipelineBuilder();
+  PipelineBuilder();  // an empty pipeline
   ~PipelineBuilder();
   PipelineBuilder(PipelineBuilder&&) noexcept;
   PipelineBuilder& operator=(PipelineBuilder&&) noexcept;
@@ -73,9 +77,10 @@ class PipelineBuilder {
   // Adds a field to the batch, after the fields added before.
   PipelineBuilder& Output(std::string name, PipelineValue value);
 
-  // The JSON forms of leat.v1.Graph and leat.v1.JobSpec. CreateJob refuses a
-  // word that JobOptions does not list.
+  // Returns the JSON form of leat.v1.Graph.
   std::string GraphJson() const;
+  // Returns the JSON form of leat.v1.JobSpec. CreateJob refuses a word that
+  // JobOptions does not list.
   std::string SpecJson(const JobOptions& options) const;
 
  private:
