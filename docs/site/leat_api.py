@@ -15,6 +15,7 @@ import re
 import sys
 import types
 
+import operator_examples
 import sphinx.util.logging
 from sphinx.ext.autodoc.mock import mock
 
@@ -94,14 +95,37 @@ def code_blocks(app, what, name, obj, options, lines):
     lines[:] = result
 
 
+def operators(app, what, name, obj, options, lines):
+    """Adds the example and the picture of an operator, and leaves out what is the same for all operators."""
+    operator = name.removeprefix("leat.fn.")
+    code = operator_examples.ALL.get(operator)
+    if operator == name or code is None:
+        return
+    text = "\n".join(lines)
+    text = re.sub(r"\nRaises:\n    leat.InvalidArgument: an unknown argument, .*\n", "\n", text)
+    text = re.sub(r"\nReturns:\n    A node\.\n", "\n", text)
+    text = re.sub(r"    input\d?: a node[^(]* \(positional\)\n", "", text)
+    text = re.sub(r"\nArgs:\n(?=\n|$)", "\n", text)
+    about, _, rest = text.partition("\n\n")
+    about = about[0].upper() + about[1:] if re.match(r"[a-z]{2,} [a-z,]", about) else about
+    shown = about.split("\n") + ["", *("    " + line for line in code.split("\n")), ""]
+    if operator not in operator_examples.PLAIN:
+        what = "three draws" if operator in operator_examples.RANDOM else "the result"
+        shown += [f".. image:: /images/operators/{operator}.webp", f"   :alt: a photo, and {what} of {operator}", ""]
+    lines[:] = shown + rest.split("\n")
+
+
 def check_names(app, env):
     """Warns about public names that no page of the reference has, and about names without a docstring."""
     documented = set(env.domains["py"].objects)
+    for operator in operator_examples.ALL:
+        if f"leat.fn.{operator}" not in documented:
+            _log.warning("leat.fn.%s is public, and no page of docs/reference/operators has it", operator)
     for module_name in MODULES:
         module = sys.modules[module_name]
         for name in module.__all__:
             full, value = f"{module_name}.{name}", getattr(module, name)
-            if isinstance(value, types.ModuleType):
+            if isinstance(value, types.ModuleType) or full == "leat.fn.readers":
                 continue
             if full not in documented:
                 _log.warning("%s is public, and no page of docs/reference has it", full)
@@ -111,6 +135,7 @@ def check_names(app, env):
 
 def setup(app):
     _load()
+    app.connect("autodoc-process-docstring", operators, priority=90)
     # Runs before napoleon's, which would parse the examples.
     app.connect("autodoc-process-docstring", code_blocks, priority=100)
     app.connect("env-check-consistency", check_names)
