@@ -21,6 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "leat_api",
     "leat_findings",
+    "leat_constants",
     "leat_headers",
     "leat_links",
     "leat_peers",

@@ -143,6 +143,22 @@ def test_your_own_photos():
     assert "500 photos of" in out and "(32, 224, 224, 3)" in out and ".jpg" in out
 
 
+def test_boxes_are_padded(few, tmp_path):
+    photos = [str(path.relative_to(few)) for path in sorted(pathlib.Path(few).rglob("*.jpg"))[:2]]
+    annotations = {
+        "images": [{"id": i, "file_name": name, "height": 64, "width": 64} for i, name in enumerate(photos)],
+        "categories": [{"id": 1, "name": "thing"}],
+        "annotations": [
+            {"id": i, "image_id": i // 2, "category_id": 1, "iscrowd": 0, "bbox": [1.0, 2.0, 3.0, 4.0 + i]}
+            for i in range(3)
+        ],
+    }
+    (tmp_path / "instances.json").write_text(json.dumps(annotations))
+    out = run("boxes.py", str(tmp_path / "instances.json"), few)
+    assert sorted(out.splitlines()) == [
+        "1 boxes: [[1.0, 2.0, 3.0, 6.0]]", "2 boxes: [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]"]
+
+
 def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
     killed = started("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
     first = next(line for line in killed.stdout if "epoch 0" in line)
