@@ -7,9 +7,11 @@ are replaced by Sphinx's mocks, and the library by the few functions that the im
 """
 
 import ctypes
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import pathlib
 import re
 import sys
@@ -20,8 +22,10 @@ import sphinx.util.logging
 from sphinx.ext.autodoc.mock import mock
 
 # Modules with pages; the names in their __all__ are public.
-MODULES = ("leat", "leat.fn", "leat.jax", "leat.torch")
-_MOCKED = ["jax", "torch"]
+MODULES = ("leat", "leat.fn", "leat.jax", "leat.torch", "leat.orbax", "leat.ray", "leat.dask")
+_MOCKED = ["jax", "torch", "ray", "distributed"]
+# Programs with an example of each name, under comments such as "# [leat.Job.batches]".
+EXAMPLES = ("api.py", "api_jax.py", "api_torch.py")
 _SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
 
 _log = sphinx.util.logging.getLogger(__name__)
@@ -52,10 +56,42 @@ def _load():
         native.quick = types.SimpleNamespace(
             leat_version=lambda: b"", leat_dlpack_capsule_free=ctypes.CFUNCTYPE(None)(lambda: None))
         sys.modules["leat._arrays.jax_version"] = types.ModuleType("leat._arrays.jax_version")
+        # A mock's decorator would replace the classes that it decorates.
+        sys.modules["orbax"] = sys.modules["orbax.checkpoint"] = orbax = types.ModuleType("orbax.checkpoint")
+        orbax.checkpoint, orbax.CheckpointHandler = orbax, type("CheckpointHandler", (), {})
+        orbax.args = types.SimpleNamespace(
+            CheckpointArgs=type("CheckpointArgs", (), {}), register_with_handler=lambda *_, **__: lambda kind: kind)
         stubs = _stubs()
         for name in MODULES:
             importlib.import_module(name)
         sys.modules["leat"].fn = stubs
+
+
+@functools.lru_cache(maxsize=None)
+def _examples():
+    """Returns the lines of the programs by the names that they show."""
+    found = {}
+    for program in EXAMPLES:
+        text = (pathlib.Path(__file__).parents[1] / "examples" / program).read_text(encoding="utf-8")
+        for names, lines in re.findall(r"^# \[([\w. ]+)\]\n(.*?)(?=^# \[|\Z)", text, re.M | re.S):
+            for name in names.split():
+                found[name] = lines.strip("\n").split("\n")
+    return found
+
+
+def _has_code(text):
+    """Returns whether a docstring has an example of its own."""
+    about = re.split(rf"^(?:{'|'.join(_SECTIONS)})$", inspect.cleandoc(text or ""), maxsplit=1, flags=re.M)[0]
+    return bool(re.search(r"\n\n    \S", about))
+
+
+def examples(app, what, name, obj, options, lines):
+    """Adds the example of a name after the first paragraph."""
+    code = _examples().get(name)
+    if code is None or _has_code("\n".join(lines)):
+        return
+    end = lines.index("") if "" in lines else len(lines)
+    lines[end:end] = ["", *("    " + line for line in code), ""]
 
 
 def _indent(line):
@@ -131,10 +167,27 @@ def check_names(app, env):
                 _log.warning("%s is public, and no page of docs/reference has it", full)
             if not getattr(value, "__doc__", None):
                 _log.warning("%s is public, and has no docstring", full)
+            _check_examples(full, value, module, documented)
+
+
+def _check_examples(full, value, module, documented):
+    """Warns about functions, classes and methods that a page has without an example."""
+    if full.startswith("leat.fn.") or isinstance(value, type) and issubclass(value, BaseException):
+        return
+    names = {full: value}
+    if isinstance(value, type):
+        members = inspect.getmembers(value, lambda member: inspect.isfunction(member) or inspect.ismethod(member))
+        names |= {f"{full}.{name}": member for name, member in members
+                  if f"{full}.{name}" in documented and name not in ("__init__", "__new__")}
+    for name, each in names.items():
+        shown = re.search(rf"\b{name.rpartition('.')[2]}\(", module.__doc__ or "")  # in the module's own example
+        if name not in _examples() and not _has_code(each.__doc__) and not shown:
+            _log.warning("%s is public, and has no example: add one to docs/examples/api*.py", name)
 
 
 def setup(app):
     _load()
+    app.connect("autodoc-process-docstring", examples, priority=80)
     app.connect("autodoc-process-docstring", operators, priority=90)
     # Runs before napoleon's, which would parse the examples.
     app.connect("autodoc-process-docstring", code_blocks, priority=100)

@@ -34,7 +34,12 @@ _FILE = "leat_position"
 
 
 class CheckpointHandler(ocp.CheckpointHandler):
-    """Saves and restores an object with `get_state` and `set_state`, as `leat.Batches` and `leat.jax.GlobalBatches`."""
+    """Saves and restores an object with `get_state` and `set_state`, as `leat.Batches` and `leat.jax.GlobalBatches`.
+
+        ocp.Checkpointer(leat.orbax.CheckpointHandler()).save(path, args=leat.orbax.CheckpointSave(batches))
+
+    A `CheckpointManager` takes it for `CheckpointSave` and `CheckpointRestore` by itself.
+    """
 
     def save(self, directory: Any, item: Any = None, args: Any = None) -> None:
         """Writes the iterator's position, on the first process."""

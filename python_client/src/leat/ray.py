@@ -129,7 +129,12 @@ class Pool:
             raise AlreadyExists(f"{self!r} is up with other {', '.join(different)}; expected the same, or down() first")
 
     def status(self) -> dict[str, Any]:
-        """Returns {"desired": 3, "reason": "…", "workers": {NAME: "waits", "runs" or "drains"}}."""
+        """Returns {"desired": 3, "reason": "…", "workers": {NAME: "waits", "runs" or "drains"}}.
+
+            running = [name for name, state in pool.status()["workers"].items() if state == "runs"]
+
+        A worker waits until the cluster has room for it.
+        """
         return ray.get(_supervisor(self.name).status.remote())
 
     def down(self) -> None:

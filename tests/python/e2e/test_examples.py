@@ -143,6 +143,20 @@ def test_your_own_photos():
     assert "500 photos of" in out and "(32, 224, 224, 3)" in out and ".jpg" in out
 
 
+def test_the_examples_of_the_reference(few):
+    assert "the checkpoint continues at epoch 0, step 1" in run("api.py", few)
+
+
+def test_the_examples_of_the_reference_for_jax(few):
+    pytest.importorskip("jax")
+    assert "waited" in run("api_jax.py", few)
+
+
+def test_the_examples_of_the_reference_for_torch(few):
+    pytest.importorskip("torch")
+    assert "rows so far" in run("api_torch.py", few)
+
+
 def test_boxes_are_padded(few, tmp_path):
     photos = [str(path.relative_to(few)) for path in sorted(pathlib.Path(few).rglob("*.jpg"))[:2]]
     annotations = {
