@@ -22,6 +22,7 @@ extensions = [
     "leat_api",
     "leat_findings",
     "leat_constants",
+    "leat_functions",
     "leat_headers",
     "leat_links",
     "leat_peers",
