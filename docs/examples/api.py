@@ -77,9 +77,9 @@ remaining = len(batches)
 numbers = batches.samples()  # of the last batch
 paths = [job.record(int(number)).path for number in numbers]
 
-# [leat.Batches.token]
-checkpoint = batches.token()  # bytes, beside the weights
-rest = job.batches(epochs=2, token=checkpoint)
+# [leat.Batches.position]
+checkpoint = batches.position()  # bytes, beside the weights
+rest = job.batches(epochs=2, position=checkpoint)
 
 # [leat.Batches.get_state]
 state = batches.get_state()
@@ -97,8 +97,8 @@ batches.close()  # batches that were handed out stay valid
 
 rest.close()
 
-# [leat.Job.position]
-epoch, step = job.position(checkpoint)
+# [leat.Job.step_of]
+epoch, step = job.step_of(checkpoint)
 print(f"the checkpoint continues at epoch {epoch}, step {step}")
 
 # [leat.Job.samples]

@@ -46,8 +46,8 @@ remaining = len(batches)
 # [leat.jax.GlobalBatches.samples]
 here = dict(zip(batches.rows, batches.samples(), strict=True))  # row: sample
 
-# [leat.jax.GlobalBatches.token]
-checkpoint = batches.token()  # bytes, beside the weights
+# [leat.jax.GlobalBatches.position]
+checkpoint = batches.position()  # bytes, beside the weights
 
 # [leat.jax.GlobalBatches.get_state]
 state = batches.get_state()
