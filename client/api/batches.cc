@@ -7,7 +7,7 @@
 #include "client/api/deadline.h"
 #include "client/batch/position.h"
 #include "client/device/device_memory.h"
-#include "core/observe/pictures.h"
+#include "core/observe/previews.h"
 #include "core/status.h"
 
 namespace leat {

@@ -25,14 +25,14 @@ absl::Status Draw(std::span<const FieldRows> fields,
                   const v1::WantSheet& wish, v1::RowsSheet* sheet) {
   ASSIGN_OR_RETURN(const size_t image, FindImage(fields, ""));
   std::vector<int64_t> shape;
-  ASSIGN_OR_RETURN(const Pictures pictures,
-                   ToPictures(First(fields[image], wish.rows(), &shape)));
+  ASSIGN_OR_RETURN(const Previews previews,
+                   ToPreviews(First(fields[image], wish.rows(), &shape)));
   const FieldRows* const label = FindLabel(fields);
   sheet->set_field(std::string(fields[image].name));
-  sheet->set_note(pictures.note);
-  for (size_t row = 0; row < pictures.rows.size(); ++row) {
-    const Picture small =
-        Fit(pictures.rows[row], /*smallest=*/1, static_cast<int>(wish.side()));
+  sheet->set_note(previews.note);
+  for (size_t row = 0; row < previews.rows.size(); ++row) {
+    const RgbImage small =
+        Fit(previews.rows[row], /*smallest=*/1, static_cast<int>(wish.side()));
     v1::SheetTile& tile = *sheet->add_tiles();
     tile.set_width(static_cast<uint32_t>(small.width));
     tile.set_height(static_cast<uint32_t>(small.height));

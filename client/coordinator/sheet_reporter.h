@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/mutex.h"
-#include "core/observe/pictures.h"
+#include "core/observe/previews.h"
 #include "leat/v1/coordinator.pb.h"
 
 namespace leat::client {

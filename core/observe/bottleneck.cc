@@ -47,12 +47,12 @@ Figure Share(std::string what, double share, std::string_view unit) {
 
 // Averages the workers weighted by threads, and GPUs over workers that have
 // some.
-WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
-                     std::string_view without = "") {
-  WorkerFigures mean;
+WorkerStatistics MeanOf(const std::vector<WorkerStatistics>& workers,
+                        std::string_view without = "") {
+  WorkerStatistics mean;
   mean.threads = 0;
   double gpus = 0, gpu_busy = 0;
-  for (const WorkerFigures& worker : workers) {
+  for (const WorkerStatistics& worker : workers) {
     if (!without.empty() && worker.name == without) continue;
     const double weight = std::max(worker.threads, 1.0);
     mean.threads += weight;
@@ -75,7 +75,7 @@ WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
   return mean;
 }
 
-double BusyShare(const WorkerFigures& worker) {
+double BusyShare(const WorkerStatistics& worker) {
   return worker.reading + worker.decoding;
 }
 
@@ -86,9 +86,9 @@ struct Thresholds {
 
 class Judge {
  public:
-  Judge(const std::vector<WorkerFigures>& workers,
-        const ConsumerFigures& consumer, const WorkerFigures* own = nullptr,
-        const Thresholds& by = {})
+  Judge(const std::vector<WorkerStatistics>& workers,
+        const ConsumerStatistics& consumer,
+        const WorkerStatistics* own = nullptr, const Thresholds& by = {})
       : workers_(workers),
         consumer_(consumer),
         own_(own),
@@ -136,7 +136,7 @@ class Judge {
   // Judges by the waits of the job's next row. nullopt: it mostly waits for
   // nothing.
   std::optional<Bottleneck> OfItsOwnRows(double held_up, double sends) const {
-    const WorkerFigures& own = *own_;
+    const WorkerStatistics& own = *own_;
     if (own.sending >= sends &&
         own.for_output >= std::max(own.for_input, own.for_thread))
       return Network();
@@ -169,7 +169,7 @@ class Judge {
     if (consumer_.waited_for.empty() || waited < kMostWaits) return false;
     const double share = RowsShare();
     if (waited < kOverItsShare * share) return false;
-    const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
+    const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
     const double busy = BusyShare(others) * by_.straggler;
     return others.threads > 0 && busy < kBusyShare &&
            busy < kCouldDoAll * (1 - share);
@@ -177,7 +177,7 @@ class Judge {
   // Returns the fraction of all delivered rows that come from the worker that
   // is waited for; 0 if that worker no longer serves.
   double RowsShare() const {
-    for (const WorkerFigures& worker : workers_)
+    for (const WorkerStatistics& worker : workers_)
       if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)
         return worker.rows_per_s / mean_.rows_per_s;
     return 0;
@@ -192,7 +192,7 @@ class Judge {
         consumer_.name);
   }
   Bottleneck Straggler() const {
-    const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
+    const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
     return Make(
         Limit::kStraggler,
         fmt::format("worker {} is waited for, and the others have time",
@@ -278,11 +278,11 @@ class Judge {
                 "leat doctor there"};
   }
 
-  const std::vector<WorkerFigures>& workers_;
-  const ConsumerFigures& consumer_;
-  const WorkerFigures* const own_;
+  const std::vector<WorkerStatistics>& workers_;
+  const ConsumerStatistics& consumer_;
+  const WorkerStatistics* const own_;
   const Thresholds by_;
-  const WorkerFigures mean_;
+  const WorkerStatistics mean_;
 };
 
 }  // namespace
@@ -300,14 +300,14 @@ std::string_view Title(Limit limit) {
 //
 // The previous verdict stays if it would be reached with one of the thresholds
 // a little nearer or farther.
-Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
-                          const std::vector<ConsumerFigures>& consumers,
-                          const WorkerFigures* own, Limit before) {
+Bottleneck FindBottleneck(const std::vector<WorkerStatistics>& workers,
+                          const std::vector<ConsumerStatistics>& consumers,
+                          const WorkerStatistics* own, Limit before) {
   if (consumers.empty())
     return {.limit = Limit::kUnknown,
             .summary = "nobody has pulled batches of this job",
             .advice = "ask again while it trains"};
-  const ConsumerFigures& slowest = *std::max_element(
+  const ConsumerStatistics& slowest = *std::max_element(
       consumers.begin(), consumers.end(),
       [](const auto& a, const auto& b) { return a.waiting < b.waiting; });
   Bottleneck found = Judge(workers, slowest, own).Verdict();
@@ -325,7 +325,7 @@ Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
   return found;
 }
 
-Bottleneck NoWorkers(const ConsumerFigures& consumer) {
+Bottleneck NoWorkers(const ConsumerStatistics& consumer) {
   return Judge({}, consumer).NoWorkers();
 }
 

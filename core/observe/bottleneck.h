@@ -36,7 +36,7 @@ namespace leat {
 // The activity of a worker in a period. The values from `reading` on are
 // fractions of that period, from 0 to 1, and averages over the threads or
 // streams.
-struct WorkerFigures {
+struct WorkerStatistics {
   std::string name;
   double workers = 1;  // above 1, the figures are means, and the rows a sum
   double threads = 1;  // the total of all workers
@@ -56,7 +56,7 @@ struct WorkerFigures {
   double device = -1;  // GPUs have groups on them; negative: it has no GPU
 };
 
-struct ConsumerFigures {
+struct ConsumerStatistics {
   std::string name;
   double rows_per_s = 0;
   double waiting = 0;  // fraction of its time waiting for batches
@@ -105,13 +105,13 @@ inline constexpr double kVerdictMargin = 0.2;
 // `workers` are those that serve. `own`: their activity for this job; nullptr
 // if they have not reported it. `before`: the previous verdict, which is
 // returned again unless figures have clearly changed; kUnknown: there is none.
-Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
-                          const std::vector<ConsumerFigures>& consumers,
-                          const WorkerFigures* own = nullptr,
+Bottleneck FindBottleneck(const std::vector<WorkerStatistics>& workers,
+                          const std::vector<ConsumerStatistics>& consumers,
+                          const WorkerStatistics* own = nullptr,
                           Limit before = Limit::kUnknown);
 
 // Returns the verdict for a job that no worker serves: the consumer waits until
 // one does.
-Bottleneck NoWorkers(const ConsumerFigures& consumer);
+Bottleneck NoWorkers(const ConsumerStatistics& consumer);
 
 }  // namespace leat

@@ -104,7 +104,7 @@ grpc::ServerUnaryReactor* AdminService::ListJobs(
     grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
   return Handle(access_, "AdminService/ListJobs", context, [&] {
-    StatusView::KnownFigures workers;
+    StatusView::KnownStatistics workers;
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
         [&](const Page& page) { return view_.Jobs(page, &workers); },

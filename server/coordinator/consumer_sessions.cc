@@ -36,7 +36,8 @@ void NoteUnreached(const Consumer& consumer,
         effects);
 }
 
-// Remembers where the consumer ended, unless it was only a look, or had not told.
+// Remembers where the consumer ended, unless it was only a look, or had not
+// told.
 void NotePosition(const Consumer& consumer, Parts* parts) {
   if (!consumer.reported || consumer.opening.look ||
       parts->state.FindJob(consumer.job) == nullptr)
@@ -74,7 +75,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   if (const JobRecord* named = parts.state.FindJob(opening.job);
       named != nullptr && named->info->plan_hash == opening.plan_hash)
     job = named;
-  figures_.BeginConsumer(opening.consumer);
+  statistics_.BeginConsumer(opening.consumer);
   const SessionId id = parts.sessions.NewId();
   Consumer opened;
   opened.opening = opening;
@@ -109,7 +110,7 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
   if (report.stats != nullptr)
     effects.Add(
         [this, name = consumer->opening.consumer, stats = report.stats,
-         mono = now.mono] { figures_.NoteConsumer(name, *stats, mono); });
+         mono = now.mono] { statistics_.NoteConsumer(name, *stats, mono); });
   if (auto unreached = std::exchange(report.unreached, std::nullopt))
     NoteUnreached(*consumer, *std::move(unreached), now, &parts, &effects);
   const bool stalls = report.stall_fraction >= config_.stall_fraction;

@@ -111,10 +111,10 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       store_(store),
       instance_(instance),
       wake_(std::move(wake)),
-      figures_(config.history),
+      statistics_(config.history),
       events_(config.events, instance),
       kept_(std::make_shared<KeptShares>()),
-      pool_decisions_(&figures_, config.scale_down_after),
+      pool_decisions_(&statistics_, config.scale_down_after),
       parts_(std::make_unique<Parts>(config_, store, &events_, kept_, instance,
                                      wake_)) {}
 

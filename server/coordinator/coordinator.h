@@ -45,7 +45,7 @@
 #include "server/jobs/job_creation.h"
 #include "server/membership/kept_shares.h"
 #include "server/observe/cluster_events.h"
-#include "server/observe/figures.h"
+#include "server/observe/statistics.h"
 #include "server/state/types.h"
 #include "server/store/store.h"
 
@@ -253,7 +253,7 @@ class Coordinator {
   // In up to kMaxHistorySteps equal steps; `since`: up to an hour. kNotFound.
   absl::StatusOr<JobHistory> HistoryOf(const std::string& job, Duration since,
                                        Now now) const;
-  const Figures& figures() const { return figures_; }
+  const Statistics& statistics() const { return statistics_; }
   const Store& store() const { return *store_; }
   const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.
@@ -280,7 +280,7 @@ class Coordinator {
   Store* const store_;
   const uint64_t instance_;
   const Wake wake_;
-  Figures figures_;
+  Statistics statistics_;
   ClusterEvents events_;                    // noted in the order of mu_
   const std::shared_ptr<KeptShares> kept_;  // shared with messages
 

@@ -102,7 +102,7 @@ absl::StatusOr<JobHistory> Coordinator::HistoryOf(const std::string& job,
     all->assign(steps, -1);
   for (auto& [consumer, host] : consumers) {
     Means waiting(steps), rows(steps), p50(steps), p95(steps);
-    figures_.ForEachOfConsumer(
+    statistics_.ForEachOfConsumer(
         consumer, from, [&](const ConsumerMoment& moment) {
           const int64_t step = moment.slot / slots - first;
           if (step < 0 || step >= static_cast<int64_t>(steps)) return;

@@ -23,14 +23,14 @@ double WeightOf(const std::map<DecoderClass, double>& weights,
 
 // Returns what a job's consumers did since then, as one pool sees it, without
 // whether it stalls. nullopt: no reports yet.
-std::optional<PoolJob> PoolJobSince(const Figures& figures,
+std::optional<PoolJob> PoolJobSince(const Statistics& statistics,
                                     const PoolJobSeen& from,
                                     const std::map<DecoderClass, double>& all,
                                     const std::map<DecoderClass, double>& own,
                                     MonotonicTime since) {
   std::optional<PoolJob> job;
   for (const std::string& name : from.consumers) {
-    const auto did = figures.OfConsumer(name, since);
+    const auto did = statistics.OfConsumer(name, since);
     if (!did) continue;
     if (!job) job = PoolJob{.name = from.name};
     job->rows_per_s += did->rows_per_s;
@@ -68,24 +68,24 @@ std::optional<std::vector<PoolJob>> PoolDecisions::Jobs(
   std::optional<WorkerSlots> workers;
   for (const PoolJobSeen& from : seen.jobs) {
     std::optional<PoolJob> told =
-        PoolJobSince(*figures_, from, seen.weights, pool.weights, since);
+        PoolJobSince(*statistics_, from, seen.weights, pool.weights, since);
     if (!told) continue;
     PoolJob job = *std::move(told);
     std::optional<ConsumerPast> slowest;
     double lately = 0;
     for (const std::string& name : from.consumers) {
-      if (const auto last = figures_->OfConsumer(name, now - kStillWaits))
+      if (const auto last = statistics_->OfConsumer(name, now - kStillWaits))
         lately = std::max(lately, last->waiting);
-      std::optional<ConsumerPast> past = figures_->PastOf(name, since);
+      std::optional<ConsumerPast> past = statistics_->PastOf(name, since);
       if (past && !past->waits.empty() &&
-          (!slowest || past->figures.waiting > slowest->figures.waiting))
+          (!slowest || past->mean.waiting > slowest->mean.waiting))
         slowest = *std::move(past);
     }
     job.stalls = lately > kWaits && (job.share > 0 || pool.workers.empty());
     if (job.stalls && job.waiting > kWaits && slowest) {
       if (!workers || slowest->begin < workers->since())
         workers = workers_since(std::min(since, slowest->begin));
-      job.stalls = figures_->Judge(from.name, *slowest, *workers).limit !=
+      job.stalls = statistics_->Judge(from.name, *slowest, *workers).limit !=
                    Limit::kWindow;
     }
     jobs.push_back(std::move(job));
@@ -94,11 +94,11 @@ std::optional<std::vector<PoolJob>> PoolDecisions::Jobs(
   return jobs;
 }
 
-double DemandOf(const Figures& figures, const PoolsSeen& seen,
+double DemandOf(const Statistics& statistics, const PoolsSeen& seen,
                 const std::string& pool, MonotonicTime now) {
   std::vector<PoolJob> jobs;
   for (const PoolJobSeen& job : seen.jobs)
-    if (auto of = PoolJobSince(figures, job, seen.weights,
+    if (auto of = PoolJobSince(statistics, job, seen.weights,
                                seen.pools.at(pool).weights, now - kDemandOf))
       jobs.push_back(*std::move(of));
   return leat::DemandOf(jobs);

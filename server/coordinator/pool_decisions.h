@@ -13,7 +13,7 @@
 
 #include "core/cluster/pool_policy.h"
 #include "server/coordinator/parts/pools.h"
-#include "server/observe/figures.h"
+#include "server/observe/statistics.h"
 
 namespace leat::server {
 
@@ -21,9 +21,9 @@ class PoolDecisions {
  public:
   using WorkersSince = std::function<WorkerSlots(MonotonicTime)>;
 
-  // `figures` outlives it. `scale_down_after`: as in CoordinatorConfig.
-  PoolDecisions(const Figures* figures, Duration scale_down_after)
-      : figures_(figures), scale_down_after_(scale_down_after) {}
+  // `statistics` outlives it. `scale_down_after`: as in CoordinatorConfig.
+  PoolDecisions(const Statistics* statistics, Duration scale_down_after)
+      : statistics_(statistics), scale_down_after_(scale_down_after) {}
 
   // Sets the targets. `workers_since`: Coordinator::WorkersSince.
   void Decide(MonotonicTime now, const WorkersSince& workers_since,
@@ -36,14 +36,14 @@ class PoolDecisions {
                                            MonotonicTime now,
                                            const WorkersSince& workers) const;
 
-  const Figures* const figures_;
+  const Statistics* const statistics_;
   const Duration scale_down_after_;
   std::map<std::string, PoolPolicy> policies_;  // by pool
 };
 
 // Returns the recent demand, in rows/s, of the jobs of a pool that is not
 // scaled.
-double DemandOf(const Figures& figures, const PoolsSeen& seen,
+double DemandOf(const Statistics& statistics, const PoolsSeen& seen,
                 const std::string& pool, MonotonicTime now);
 
 }  // namespace leat::server

@@ -45,7 +45,8 @@ std::vector<PoolView> Coordinator::Pools(MonotonicTime now) const {
   }
   for (PoolView& pool : pools)
     if (pool.bounds.max == 0)  // otherwise its policy sets it
-      pool.target.demand_rows_per_s = DemandOf(figures_, seen, pool.name, now);
+      pool.target.demand_rows_per_s =
+          DemandOf(statistics_, seen, pool.name, now);
   return pools;
 }
 

@@ -18,7 +18,7 @@ namespace leat::server {
 namespace {
 
 // Workers whose statistics are read under one lock.
-constexpr size_t kFiguresAtOnce = 1000;
+constexpr size_t kStatisticsAtOnce = 1000;
 
 Bottleneck NotYet(std::string summary) {
   return {.limit = Limit::kUnknown,
@@ -28,7 +28,7 @@ Bottleneck NotYet(std::string summary) {
 
 // Returns the consumer that waits most, among those with enough data, or among
 // all if there is none. Sets `consumers` and `seen` of the view.
-std::optional<ConsumerPast> SlowestOf(const Figures& figures,
+std::optional<ConsumerPast> SlowestOf(const Statistics& statistics,
                                       const std::vector<std::string>& consumers,
                                       MonotonicTime since, Now now,
                                       BottleneckView* view) {
@@ -36,13 +36,13 @@ std::optional<ConsumerPast> SlowestOf(const Figures& figures,
   view->consumers = 0;
   view->seen = Duration(0);
   for (const std::string& name : consumers) {
-    std::optional<ConsumerPast> past = figures.PastOf(name, since);
+    std::optional<ConsumerPast> past = statistics.PastOf(name, since);
     if (!past) continue;
     ++view->consumers;
     view->seen = std::max(view->seen, now.mono - past->begin);
     if (!slowest || past->enough > slowest->enough ||
         (past->enough == slowest->enough &&
-         past->figures.waiting > slowest->figures.waiting))
+         past->mean.waiting > slowest->mean.waiting))
       slowest = *std::move(past);
   }
   return slowest;
@@ -60,14 +60,15 @@ WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
       MutexLock lock(&mu_);
       const auto& workers = parts_->membership.workers();
       auto it = workers.upper_bound(after);
-      for (size_t n = 0; it != workers.end() && n < kFiguresAtOnce; ++it, ++n) {
+      for (size_t n = 0; it != workers.end() && n < kStatisticsAtOnce;
+           ++it, ++n) {
         after = it->first;
         if (it->second.state() == WorkerState::kReady) names.push_back(after);
       }
       more = it != workers.end();
     }
     for (const std::string& name : names)
-      figures_.AddWorker(name, since, &slots);
+      statistics_.AddWorker(name, since, &slots);
     if (!more) return slots;
   }
 }
@@ -94,19 +95,18 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
     }
   }
   const std::optional<ConsumerPast> slowest =
-      SlowestOf(figures_, names, since, now, &view);
+      SlowestOf(statistics_, names, since, now, &view);
   // Computed once for all jobs of the call.
   if (slowest && slowest->begin < workers->since())
     *workers = WorkersSince(std::min(since, now.mono - kLookBack));
   view.workers = workers->workers();
-  if (slowest && !slowest->waits.empty())
-    view.waiting = slowest->figures.waiting;
+  if (slowest && !slowest->waits.empty()) view.waiting = slowest->mean.waiting;
   if (names.empty()) {
     view.found = FindBottleneck({}, {});
   } else if (!served && (!slowest || slowest->waits.empty() ||
-                         slowest->figures.waiting > 0)) {
+                         slowest->mean.waiting > 0)) {
     view.found =
-        NoWorkers(slowest ? slowest->figures : ConsumerFigures{.waiting = 1});
+        NoWorkers(slowest ? slowest->mean : ConsumerStatistics{.waiting = 1});
   } else if (!slowest) {
     view.seen = std::min<Duration>(open, now.mono - since);
     view.found = NotYet("no batch of it has come yet");
@@ -115,9 +115,9 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
         "its batches have come for too short a time: 20 seconds and a few "
         "steps, or some 50 steps, are enough");
   } else {
-    view.found = figures_.Judge(job, *slowest, *workers,
-                                figures_.jobs().Before(job, now.mono));
-    figures_.jobs().Give(job, view.found.limit, now.mono);
+    view.found = statistics_.Judge(job, *slowest, *workers,
+                                   statistics_.jobs().Before(job, now.mono));
+    statistics_.jobs().Give(job, view.found.limit, now.mono);
     // Workers without reports count as workers.
     if (served && view.found.limit == Limit::kWorkers)
       view.found = {.limit = Limit::kUnknown,

@@ -205,7 +205,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   }
   kept_->Forget(name);
   parts.workers_came = true;
-  figures_.BeginWorker(name);
+  statistics_.BeginWorker(name);
   WorkerSession& session = sessions[id];
   session.name = name;
   session.wake = std::move(wake);
@@ -251,8 +251,10 @@ absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
     effects.Add(wake_);
   parts.announcer.Seen(now);
   if (report.stats != nullptr) {
-    effects.Add([this, name = session.name, stats = report.stats,
-                 mono = now.mono] { figures_.NoteWorker(name, *stats, mono); });
+    effects.Add(
+        [this, name = session.name, stats = report.stats, mono = now.mono] {
+          statistics_.NoteWorker(name, *stats, mono);
+        });
     parts.tables.NoteKept(session.name, *report.stats, now, &effects);
   }
   const bool was_lost = worker->lost;

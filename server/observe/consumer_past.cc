@@ -54,9 +54,9 @@ std::vector<Stretch> StretchesOf(const WaitsBySlot& waits) {
 
 std::optional<int64_t> ConsumerPast::StoppedIn(Duration time,
                                                uint64_t least) const {
-  if (waits.empty() || figures.waiting < kHardlyWaits) return std::nullopt;
+  if (waits.empty() || mean.waiting < kHardlyWaits) return std::nullopt;
   // Waits that stay around the threshold have not stopped.
-  const double hardly = std::min(kHardlyWaits, kOfTheWaits * figures.waiting);
+  const double hardly = std::min(kHardlyWaits, kOfTheWaits * mean.waiting);
   const int64_t slots = time / History::kSlot;
   const int64_t newest = waits.rbegin()->first;
   std::optional<int64_t> stopped;

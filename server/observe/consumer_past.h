@@ -37,7 +37,7 @@ inline constexpr size_t kEnoughSamples = 3;
 inline constexpr Duration kLookBack = std::chrono::minutes(10);
 
 struct ConsumerPast {
-  ConsumerFigures figures;
+  ConsumerStatistics mean;
   MonotonicTime begin{};              // of the period that is described
   bool enough = false;                // enough for a verdict
   WaitsBySlot waits;                  // share of each slot's time

@@ -6,15 +6,15 @@
 namespace leat::server {
 namespace {
 
-constexpr double WorkerFigures::*kShares[] = {
-    &WorkerFigures::reading,    &WorkerFigures::decoding,
-    &WorkerFigures::for_input,  &WorkerFigures::for_output,
-    &WorkerFigures::for_thread, &WorkerFigures::fetching,
-    &WorkerFigures::sending};
+constexpr double WorkerStatistics::*kShares[] = {
+    &WorkerStatistics::reading,    &WorkerStatistics::decoding,
+    &WorkerStatistics::for_input,  &WorkerStatistics::for_output,
+    &WorkerStatistics::for_thread, &WorkerStatistics::fetching,
+    &WorkerStatistics::sending};
 
 }  // namespace
 
-void WorkerSlots::Add(int64_t slot, const WorkerFigures& did) {
+void WorkerSlots::Add(int64_t slot, const WorkerStatistics& did) {
   const auto [found, is_new] = slots_.try_emplace(slot);
   Sum& sum = found->second;
   if (is_new) sum.of.workers = sum.of.threads = sum.of.device = 0;
@@ -28,11 +28,11 @@ void WorkerSlots::Add(int64_t slot, const WorkerFigures& did) {
   sum.of.device += did.workers * did.device;
 }
 
-std::optional<WorkerFigures> WorkerSlots::Mean(
+std::optional<WorkerStatistics> WorkerSlots::Mean(
     const WaitsBySlot& waits, const WorkerSlots& without) const {
   const bool alike = std::all_of(waits.begin(), waits.end(),
                                  [](const auto& at) { return at.second <= 0; });
-  WorkerFigures mean;
+  WorkerStatistics mean;
   mean.workers = mean.threads = 0;
   double weights = 0, gpu_weights = 0, device = 0;
   for (const auto& [slot, waiting] : waits) {

@@ -31,15 +31,15 @@ class WorkerSlots {
   explicit WorkerSlots(MonotonicTime since) : since_(since) {}
 
   MonotonicTime since() const { return since_; }
-  void Add(int64_t slot, const WorkerFigures& did);
+  void Add(int64_t slot, const WorkerStatistics& did);
   // Names a worker whose statistics were added.
   void AddName(const std::string& worker) { names_.insert(worker); }
   bool Has(const std::string& worker) const { return names_.contains(worker); }
   // Returns means over the slots of `waits`, weighted by its values (equally if
   // all are 0), over all workers except those of `without`. nullopt: there are
   // no statistics of these slots.
-  std::optional<WorkerFigures> Mean(const WaitsBySlot& waits,
-                                    const WorkerSlots& without) const;
+  std::optional<WorkerStatistics> Mean(const WaitsBySlot& waits,
+                                       const WorkerSlots& without) const;
   void ForgetBefore(int64_t slot) {
     slots_.erase(slots_.begin(), slots_.lower_bound(slot));
   }
@@ -49,7 +49,7 @@ class WorkerSlots {
  private:
   // Shares are summed per thread; `device` is summed over workers with GPUs.
   struct Sum {
-    WorkerFigures of;
+    WorkerStatistics of;
     double gpus = 0;
   };
 

@@ -247,13 +247,14 @@ PageModel MakePageModel(const Coordinator& coordinator, const StatusView& view,
   }
   AddDatasets(coordinator, &model);
   for (const v1::StageStats& stage :
-       coordinator.figures().Stages(now.mono - kJudgedBy, &model.stages_of))
+       coordinator.statistics().Stages(now.mono - kJudgedBy, &model.stages_of))
     queues[stage.stage()].MergeFrom(stage);
   for (auto& [stage, stats] : queues) {
     stats.set_stage(stage);
     model.stages.push_back(std::move(stats));
   }
-  model.queues = coordinator.figures().Queues(now.mono - kQueuesOf, now.mono);
+  model.queues =
+      coordinator.statistics().Queues(now.mono - kQueuesOf, now.mono);
   return model;
 }
 

@@ -47,7 +47,7 @@ struct PageModel {
   // of this moment.
   std::vector<v1::StageStats> stages;
   Duration stages_of{0};
-  // How full the queues before stages were: Figures::Queues.
+  // How full the queues before stages were: Statistics::Queues.
   std::map<v1::Stage, std::vector<double>> queues;
   std::vector<v1::GetBottleneckResponse> verdicts;  // of jobs in use
   std::vector<v1::ConsumerInfo> consumers;

@@ -65,7 +65,7 @@ v1::JobSummary SummaryOf(const JobView& view) {
 }
 
 std::vector<JobView> StatusView::Jobs(const Page& page,
-                                      KnownFigures* workers) const {
+                                      KnownStatistics* workers) const {
   std::vector<JobView> views = coordinator_->Jobs(page);
   const Now now = Now::Of(*clock_);
   const MonotonicTime from = now.mono - kJudgedBy;
@@ -115,7 +115,7 @@ v1::GetStatusResponse StatusView::Status() const {
     if (views.size() < page.limit) break;
     page.after = views.back().registration->name;
   }
-  KnownFigures workers;
+  KnownStatistics workers;
   for (Page page{"", kJobsAtOnce};;) {
     const std::vector<JobView> views = Jobs(page, &workers);
     for (const JobView& view : views) *response.add_jobs() = SummaryOf(view);

@@ -31,7 +31,7 @@ v1::JobSummary SummaryOf(const JobView& view);
 class StatusView {
  public:
   // Statistics of all workers; nullopt: not computed yet.
-  using KnownFigures = std::optional<WorkerSlots>;
+  using KnownStatistics = std::optional<WorkerSlots>;
 
   // Both outlive it.
   StatusView(Coordinator* coordinator, const Clock* clock)
@@ -49,7 +49,7 @@ class StatusView {
   v1::GetStatusResponse Outline() const;
   v1::GetStatusResponse Status() const;
   // Includes what limits the jobs in use. `workers`: one per answer.
-  std::vector<JobView> Jobs(const Page& page, KnownFigures* workers) const;
+  std::vector<JobView> Jobs(const Page& page, KnownStatistics* workers) const;
 
  private:
   Coordinator* const coordinator_;

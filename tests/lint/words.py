@@ -39,6 +39,10 @@ NAMES = {
     "TensorFinish": "TensorEpilogue",
     "FieldFinish": "FieldEpilogue",
     "SplitFinish": "SplitEpilogue",
+    "WorkerFigures": "WorkerStatistics",
+    "ConsumerFigures": "ConsumerStatistics",
+    "JobFigures": "JobStatistics",
+    "ToPictures": "ToPreviews",
     'finish="device"': 'epilogue="device"',
 }
 _PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "client/cli/base/exit_code.h"
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/commands/health.h"
 #include "client/cli/views/bottleneck.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "client/cli/base/exit_code.h"
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/session/contexts.h"
 #include "core/status.h"

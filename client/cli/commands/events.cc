@@ -14,8 +14,8 @@
 #include <algorithm>
 
 #include "client/cli/base/exit_code.h"
-#include "client/cli/base/near.h"
 #include "client/cli/base/printer.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/views/listing.h"

@@ -10,7 +10,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/commands/index.h"
 #include "client/cli/convert/folder.h"
-#include "client/cli/pictures/jpeg.h"
+#include "client/cli/previews/jpeg.h"
 #include "core/status.h"
 
 namespace leat::cli {

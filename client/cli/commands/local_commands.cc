@@ -8,7 +8,7 @@
 #include "client/cli/commands/completion.h"
 #include "client/cli/commands/inspect.h"
 #include "client/cli/convert/convert.h"
-#include "client/cli/pictures/sheet.h"
+#include "client/cli/previews/sheet.h"
 #include "client/cli/views/listing.h"
 #include "client/cli/views/trace.h"
 #include "core/counted.h"

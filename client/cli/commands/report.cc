@@ -11,7 +11,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/events.h"
 #include "client/cli/commands/health.h"
-#include "client/cli/doctor/doctor.h"
+#include "client/cli/diagnostics/diagnostics.h"
 #include "client/cli/views/bottleneck.h"
 #include "client/cli/views/listing.h"
 #include "core/html.h"
@@ -254,7 +254,8 @@ absl::StatusOr<std::vector<ReportPart>> Gather(Session& session) {
   parts.push_back({"Datasets", ListedView(*FindKind("datasets"),
                                           admin.ListDatasets(), now)});
   parts.push_back({"Events", EventsPart(admin)});
-  parts.push_back({"This machine", DoctorView(DiagnoseLocal(GatherLocal()))});
+  parts.push_back(
+      {"This machine", DiagnosesView(DiagnoseLocal(GatherLocal()))});
   return parts;
 }
 

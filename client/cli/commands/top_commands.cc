@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "client/cli/base/exit_code.h"
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/index.h"
-#include "client/cli/doctor/credentials.h"
-#include "client/cli/doctor/doctor.h"
-#include "client/cli/doctor/probes.h"
+#include "client/cli/diagnostics/credentials.h"
+#include "client/cli/diagnostics/diagnostics.h"
+#include "client/cli/diagnostics/probes.h"
 #include "client/cli/views/top.h"
 #include "core/status.h"
 
@@ -195,7 +195,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
     int exit_code = kGood;
     for (const Diagnosis& each : diagnoses)
       if (each.severity == "error") exit_code = kUnhealthy;
-    return Session::Result{DoctorView(diagnoses), exit_code};
+    return Session::Result{DiagnosesView(diagnoses), exit_code};
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/options/command_line_state.h"
 #include "client/cli/options/help_formatter.h"
 #include "core/status.h"

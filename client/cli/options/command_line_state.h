@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "client/cli/base/near.h"
 #include "client/cli/base/printer.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/options/command_line.h"
 #include "core/status.h"
@@ -116,7 +116,8 @@ struct CommandLine::State {
   void AddState();
   void AddTrace();
   void AddHelp();
-  // Returns the text that "help" prints. kInvalidArgument: there is no such command.
+  // Returns the text that "help" prints. kInvalidArgument: there is no such
+  // command.
   absl::StatusOr<std::string> HelpAsked() const;
   CommandNode Node(const CLI::App* command) const;
   // kInvalidArgument: a word, other than a file's name, that is not UTF-8 or is

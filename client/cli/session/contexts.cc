@@ -14,8 +14,8 @@
 #include <set>
 #include <vector>
 
-#include "client/cli/base/near.h"
 #include "client/cli/base/printer.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/session/session.h"
 #include "core/cluster/service_address.h"

@@ -9,8 +9,8 @@
 
 #include "client/cli/base/exit_code.h"
 #include "client/cli/base/file.h"
-#include "client/cli/base/near.h"
 #include "client/cli/base/printer.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "core/cluster/roles.h"
 #include "core/status.h"

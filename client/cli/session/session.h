@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/base/environment.h"
 #include "client/cli/base/view.h"
-#include "client/cli/doctor/credentials.h"
+#include "client/cli/diagnostics/credentials.h"
 #include "client/cli/options/command_line.h"
 #include "client/cli/session/contexts.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "client/cli/views/describe_text.h"
 #include "core/status.h"

@@ -3,7 +3,7 @@
 // Pools decides how many workers each pool should have, and notifies watchers.
 //
 //   Tick, every 2 s ─► See:     what is known, with the lock
-//                      Decide:  figures and core/cluster/pool_policy.h,
+//                      Decide:  statistics and core/cluster/pool_policy.h,
 //                               without it (server/coordinator/pools.cc)
 //                      Publish: victims retire and watchers wake, with it
 //   Set ─► durable event ─► due at once

@@ -13,27 +13,27 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Two workers without work.
-std::vector<WorkerFigures> Idle() {
-  WorkerFigures worker;
+std::vector<WorkerStatistics> Idle() {
+  WorkerStatistics worker;
   worker.threads = 8;
   worker.rows_per_s = 1000;
   worker.reading = 0.02;
   worker.decoding = 0.1;
-  std::vector<WorkerFigures> workers(2, worker);
+  std::vector<WorkerStatistics> workers(2, worker);
   workers[0].name = "w0";
   workers[1].name = "w1";
   return workers;
 }
 
 // Both workers, changed by `change`.
-std::vector<WorkerFigures> Both(void (*change)(WorkerFigures&)) {
-  std::vector<WorkerFigures> workers = Idle();
-  for (WorkerFigures& worker : workers) change(worker);
+std::vector<WorkerStatistics> Both(void (*change)(WorkerStatistics&)) {
+  std::vector<WorkerStatistics> workers = Idle();
+  for (WorkerStatistics& worker : workers) change(worker);
   return workers;
 }
 
 // A trainer that waits for both workers equally.
-std::vector<ConsumerFigures> Waiting(double waiting = 0.4) {
+std::vector<ConsumerStatistics> Waiting(double waiting = 0.4) {
   return {{.name = "c",
            .rows_per_s = 2000,
            .waiting = waiting,
@@ -42,25 +42,25 @@ std::vector<ConsumerFigures> Waiting(double waiting = 0.4) {
            .waited_for_share = 0.55}};
 }
 
-Limit LimitOf(const std::vector<WorkerFigures>& workers,
-              const std::vector<ConsumerFigures>& consumers) {
+Limit LimitOf(const std::vector<WorkerStatistics>& workers,
+              const std::vector<ConsumerStatistics>& consumers) {
   return FindBottleneck(workers, consumers).limit;
 }
 
 // Rows of this job wait for their records while the threads decode another
 // job's rows; and the reverse.
 TEST(FindBottleneck, WhatTheJobsOwnRowsWaitForWhereThreadsWorkForOthers) {
-  const std::vector<WorkerFigures> busy = Both([](WorkerFigures& w) {
+  const std::vector<WorkerStatistics> busy = Both([](WorkerStatistics& w) {
     w.decoding = 0.9;
     w.reading = 0;
   });
   const auto of = [&](double input, double thread, double output,
                       double sending, double decoding = 0.1) {
-    const WorkerFigures own{.decoding = decoding,
-                            .for_input = input,
-                            .for_output = output,
-                            .for_thread = thread,
-                            .sending = sending};
+    const WorkerStatistics own{.decoding = decoding,
+                               .for_input = input,
+                               .for_output = output,
+                               .for_thread = thread,
+                               .sending = sending};
     return FindBottleneck(busy, Waiting(), &own).limit;
   };
   EXPECT_EQ(of(0.8, 0.1, 0, 0), Limit::kStorage);
@@ -71,8 +71,8 @@ TEST(FindBottleneck, WhatTheJobsOwnRowsWaitForWhereThreadsWorkForOthers) {
 }
 
 TEST(FindBottleneck, AVerdictStandsUnlessFiguresHaveClearlyChanged) {
-  const std::vector<WorkerFigures> busy =
-      Both([](WorkerFigures& w) { w.decoding = 0.9; });
+  const std::vector<WorkerStatistics> busy =
+      Both([](WorkerStatistics& w) { w.decoding = 0.9; });
   const auto after = [&](Limit before, double waiting) {
     return FindBottleneck(busy, Waiting(waiting), nullptr, before).limit;
   };
@@ -92,26 +92,26 @@ TEST(FindBottleneck, AVerdictStandsUnlessFiguresHaveClearlyChanged) {
 // A busy stage does not matter if no stage waits for it.
 TEST(FindBottleneck, TheTrainerWhileItDoesNotWait) {
   EXPECT_EQ(LimitOf(Idle(), Waiting(0.01)), Limit::kTrainer);
-  EXPECT_EQ(
-      LimitOf(Both([](WorkerFigures& w) { w.decoding = 0.97; }), Waiting(0.01)),
-      Limit::kTrainer);
+  EXPECT_EQ(LimitOf(Both([](WorkerStatistics& w) { w.decoding = 0.97; }),
+                    Waiting(0.01)),
+            Limit::kTrainer);
 }
 
 TEST(FindBottleneck, DecodeWhoseThreadsAreBusyAndHaveTheirRecords) {
   EXPECT_EQ(
-      LimitOf(Both([](WorkerFigures& w) { w.decoding = 0.9; }), Waiting()),
+      LimitOf(Both([](WorkerStatistics& w) { w.decoding = 0.9; }), Waiting()),
       Limit::kDecodeCpu);
 }
 
 TEST(FindBottleneck, TheGpusThatAreBusierThanTheThreads) {
-  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+  EXPECT_EQ(LimitOf(Both([](WorkerStatistics& w) {
                       w.device = 0.95;
                       w.decoding = 0.75;
                       w.for_output = 0.2;
                     }),
                     Waiting()),
             Limit::kDecodeGpu);
-  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+  EXPECT_EQ(LimitOf(Both([](WorkerStatistics& w) {
                       w.device = 0.2;
                       w.decoding = 0.95;
                     }),
@@ -120,7 +120,7 @@ TEST(FindBottleneck, TheGpusThatAreBusierThanTheThreads) {
 }
 
 TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
-  const Bottleneck remote = FindBottleneck(Both([](WorkerFigures& w) {
+  const Bottleneck remote = FindBottleneck(Both([](WorkerStatistics& w) {
                                              w.decoding = 0.2;
                                              w.for_input = 0.75;
                                              w.fetching = 40;
@@ -128,7 +128,7 @@ TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
                                            Waiting());
   EXPECT_EQ(remote.limit, Limit::kStorage);
   EXPECT_THAT(remote.advice, HasSubstr("--read-threads"));
-  const Bottleneck local = FindBottleneck(Both([](WorkerFigures& w) {
+  const Bottleneck local = FindBottleneck(Both([](WorkerStatistics& w) {
                                             w.reading = 0.8;
                                             w.decoding = 0.15;
                                           }),
@@ -141,8 +141,8 @@ TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
 // for the processor before they are sent.
 TEST(FindBottleneck, StreamsThatSendForLessThanThreadsWorkAreNoSlowNetwork) {
   const auto of = [](double sending, double decoding, Limit before) {
-    std::vector<WorkerFigures> workers = Idle();
-    for (WorkerFigures& worker : workers) {
+    std::vector<WorkerStatistics> workers = Idle();
+    for (WorkerStatistics& worker : workers) {
       worker.reading = 0;
       worker.decoding = decoding;
       worker.sending = sending;
@@ -157,7 +157,7 @@ TEST(FindBottleneck, StreamsThatSendForLessThanThreadsWorkAreNoSlowNetwork) {
 }
 
 TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
-  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+  EXPECT_EQ(LimitOf(Both([](WorkerStatistics& w) {
                       w.decoding = 0.3;
                       w.for_output = 0.65;
                       w.sending = 0.95;
@@ -165,7 +165,7 @@ TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
                     Waiting()),
             Limit::kNetwork);
   // Rows that are sent while records are awaited are not a queue.
-  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+  EXPECT_EQ(LimitOf(Both([](WorkerStatistics& w) {
                       w.decoding = 0.2;
                       w.for_input = 0.7;
                       w.sending = 0.35;
@@ -175,9 +175,9 @@ TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
 }
 
 TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
-  std::vector<ConsumerFigures> consumers = Waiting();
+  std::vector<ConsumerStatistics> consumers = Waiting();
   consumers[0].waited_for_share = 0.95;
-  std::vector<WorkerFigures> workers = Idle();
+  std::vector<WorkerStatistics> workers = Idle();
   workers[0].rows_per_s = 300;
   const Bottleneck found = FindBottleneck(workers, consumers);
   EXPECT_EQ(found.limit, Limit::kStraggler);
@@ -189,7 +189,7 @@ TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
   workers[0].rows_per_s = 30'000;
   EXPECT_THAT(LimitOf(workers, consumers), Not(Limit::kStraggler));
   // The other workers are busy, too: more workers are needed.
-  workers = Both([](WorkerFigures& w) { w.decoding = 0.95; });
+  workers = Both([](WorkerStatistics& w) { w.decoding = 0.95; });
   workers[0].rows_per_s = 300;
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
 }
@@ -197,9 +197,9 @@ TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
 // A worker that is last by a little causes all waits, and the others could not
 // do its part: two workers that decode a cold epoch.
 TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
-  std::vector<ConsumerFigures> consumers = Waiting();
+  std::vector<ConsumerStatistics> consumers = Waiting();
   consumers[0].waited_for_share = 0.95;
-  std::vector<WorkerFigures> workers = Idle();
+  std::vector<WorkerStatistics> workers = Idle();
   workers[0].decoding = 0.85;
   workers[1].decoding = 0.65;
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
@@ -214,17 +214,18 @@ TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
 
 // The requested rows are not produced: a larger window would not help.
 TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
-  std::vector<ConsumerFigures> consumers = Waiting(1);
+  std::vector<ConsumerStatistics> consumers = Waiting(1);
   consumers[0].waited_for_share = 0.4;
   const Bottleneck found = FindBottleneck(
-      Both([](WorkerFigures& w) { w.rows_per_s = w.decoding = 0; }), consumers);
+      Both([](WorkerStatistics& w) { w.rows_per_s = w.decoding = 0; }),
+      consumers);
   EXPECT_EQ(found.limit, Limit::kUnknown);
   EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
 }
 
 // Several workers as one: their means, and the sums of threads and rows.
 TEST(FindBottleneck, AMeanOfSeveralWorkersCountsAsThem) {
-  std::vector<WorkerFigures> workers = Idle();
+  std::vector<WorkerStatistics> workers = Idle();
   workers[0].device = 0.1;
   workers[1].device = 0.9;
   workers[1].workers = 9;
@@ -233,8 +234,8 @@ TEST(FindBottleneck, AMeanOfSeveralWorkersCountsAsThem) {
 }
 
 TEST(FindBottleneck, WhoeverOfTheConsumersWaitsMostCounts) {
-  std::vector<ConsumerFigures> consumers = {Waiting(0.01)[0], Waiting(0.5)[0],
-                                            Waiting(0.02)[0]};
+  std::vector<ConsumerStatistics> consumers = {
+      Waiting(0.01)[0], Waiting(0.5)[0], Waiting(0.02)[0]};
   consumers[1].name = "slow";
   const Bottleneck found = FindBottleneck(Idle(), consumers);
   EXPECT_EQ(found.limit, Limit::kWindow);
@@ -252,8 +253,8 @@ TEST(FindBottleneck, EveryVerdictHasThreeFiguresAndAnAdvice) {
   std::set<Limit> seen;
   for (int bits = 0; bits < 1 << 9; ++bits) {
     const auto high = [bits](int bit) { return (bits >> bit & 1) != 0; };
-    std::vector<WorkerFigures> workers = Idle();
-    for (WorkerFigures& worker : workers) {
+    std::vector<WorkerStatistics> workers = Idle();
+    for (WorkerStatistics& worker : workers) {
       worker.decoding = high(0) ? 0.8 : 0.1;
       worker.reading = high(1) ? 0.9 : 0.01;
       worker.for_input = high(2) ? 0.8 : 0;
@@ -261,7 +262,7 @@ TEST(FindBottleneck, EveryVerdictHasThreeFiguresAndAnAdvice) {
       worker.sending = high(4) ? 0.9 : 0;
       worker.device = high(5) ? (high(6) ? 0.95 : 0.1) : -1;
     }
-    std::vector<ConsumerFigures> consumers = Waiting(high(7) ? 0.4 : 0);
+    std::vector<ConsumerStatistics> consumers = Waiting(high(7) ? 0.4 : 0);
     consumers[0].waited_for_share = high(8) ? 0.9 : 0.5;
     const Bottleneck found = FindBottleneck(workers, consumers);
     seen.insert(found.limit);

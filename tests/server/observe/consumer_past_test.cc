@@ -18,7 +18,7 @@ ConsumerPast PastOf(std::string_view slots, int64_t step_slots = 1) {
     const double wait = letter == '#' ? 1 : letter == '-' ? 0.1 : 0;
     past.waits[slot] = wait;
     past.steps[slot] = slot % step_slots == 0 ? 1 : 0;
-    past.figures.waiting += wait / static_cast<double>(slots.size());
+    past.mean.waiting += wait / static_cast<double>(slots.size());
     ++slot;
   }
   return past;

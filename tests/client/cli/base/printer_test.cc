@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/base/printer.h"
 
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -405,12 +405,12 @@ TEST(Describe, AWorkerShowsHowItDecodesAndWhichJobsItDecodesUnlike) {
   EXPECT_THAT(shell.out, HasSubstr("exact (unlike some jobs)"));
 }
 
-TEST(Near, FindsMisspeltNamesAndUniqueBeginnings) {
+TEST(Suggestions, FindsMisspeltNamesAndUniqueBeginnings) {
   const std::vector<std::string> names = {"resnet50", "resnet101", "vit"};
-  EXPECT_THAT(Near("resnet5", names), ElementsAre("resnet50"));
-  EXPECT_THAT(Near("restne50", names), ElementsAre("resnet50"));
-  EXPECT_THAT(Near("zzzzzz", names), IsEmpty());
-  EXPECT_THAT(Near("", names), IsEmpty());
+  EXPECT_THAT(Suggestions("resnet5", names), ElementsAre("resnet50"));
+  EXPECT_THAT(Suggestions("restne50", names), ElementsAre("resnet50"));
+  EXPECT_THAT(Suggestions("zzzzzz", names), IsEmpty());
+  EXPECT_THAT(Suggestions("", names), IsEmpty());
   EXPECT_EQ(*FindName("job", "v", names), 2u);
   EXPECT_EQ(FindName("job", "res", names).status().code(),
             absl::StatusCode::kInvalidArgument);

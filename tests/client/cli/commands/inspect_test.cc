@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "client/cli/base/exit_code.h"
-#include "client/cli/pictures/jpeg.h"
+#include "client/cli/previews/jpeg.h"
 #include "core/hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

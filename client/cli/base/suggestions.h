@@ -15,8 +15,8 @@ namespace leat::cli {
 // Returns at most three of `names`, nearest first: those within an edit
 // distance of a third of the word's length (at least two; one for a word below
 // four letters), or that begin with it.
-std::vector<std::string> Near(std::string_view word,
-                              const std::vector<std::string>& names);
+std::vector<std::string> Suggestions(std::string_view word,
+                                     const std::vector<std::string>& names);
 // Returns "; did you mean a, b?" or "".
 std::string DidYouMean(std::string_view word,
                        const std::vector<std::string>& names);

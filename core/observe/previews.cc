@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/observe/pictures.h"
+#include "core/observe/previews.h"
 
 #include <algorithm>
 #include <cmath>
@@ -164,7 +164,7 @@ absl::StatusOr<size_t> FindImage(std::span<const FieldRows> fields,
   return InvalidArgument("no image among the job's fields: {}", list);
 }
 
-absl::StatusOr<Pictures> ToPictures(const FieldRows& field) {
+absl::StatusOr<Previews> ToPreviews(const FieldRows& field) {
   ASSIGN_OR_RETURN(const ImageShape shape, ImageShapeOf(field));
   const ValueReader reader = FindReader(field.dtype);
   const auto pixels = static_cast<size_t>(shape.height * shape.width);
@@ -177,11 +177,11 @@ absl::StatusOr<Pictures> ToPictures(const FieldRows& field) {
   const Tones tones = FindTones(field, shape, reader);
   const size_t pixel_step = shape.channels_first ? 1 : channels;
   const size_t channel_step = shape.channels_first ? pixels : 1;
-  Pictures pictures{.rows = {}, .note = tones.note};
+  Previews previews{.rows = {}, .note = tones.note};
   for (size_t row = 0; row < rows; ++row) {
-    Picture picture{static_cast<int>(shape.width),
-                    static_cast<int>(shape.height),
-                    std::vector<uint8_t>(pixels * 3)};
+    RgbImage picture{static_cast<int>(shape.width),
+                     static_cast<int>(shape.height),
+                     std::vector<uint8_t>(pixels * 3)};
     for (size_t p = 0; p < pixels; ++p) {
       for (size_t k = 0; k < 3; ++k) {
         const size_t c = channels == 1 ? 0 : k;
@@ -192,12 +192,12 @@ absl::StatusOr<Pictures> ToPictures(const FieldRows& field) {
             Brightness((value - tones.low[c]) * tones.scale[c]);
       }
     }
-    pictures.rows.push_back(std::move(picture));
+    previews.rows.push_back(std::move(picture));
   }
-  return pictures;
+  return previews;
 }
 
-Picture Fit(const Picture& picture, int smallest, int largest) {
+RgbImage Fit(const RgbImage& picture, int smallest, int largest) {
   const int side = std::max(picture.width, picture.height);
   double scale = 1;
   if (side > largest) scale = static_cast<double>(largest) / side;
@@ -207,7 +207,7 @@ Picture Fit(const Picture& picture, int smallest, int largest) {
   const auto scaled = [&](int n) {
     return std::max(1, static_cast<int>(std::lround(n * scale)));
   };
-  Picture out{scaled(picture.width), scaled(picture.height), {}};
+  RgbImage out{scaled(picture.width), scaled(picture.height), {}};
   out.rgb.resize(static_cast<size_t>(out.width) * out.height * 3);
   // Returns the source range of an output pixel, at least one pixel.
   const auto range = [](int i, int from, int to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/doctor/probes.h"
+#include "client/cli/diagnostics/probes.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/cli/doctor/doctor.h"
+#include "client/cli/diagnostics/diagnostics.h"
 
 namespace leat::cli {
 

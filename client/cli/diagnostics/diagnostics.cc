@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/doctor/doctor.h"
+#include "client/cli/diagnostics/diagnostics.h"
 
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -229,7 +229,7 @@ Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes,
           ""};
 }
 
-View DoctorView(const std::vector<Diagnosis>& diagnoses) {
+View DiagnosesView(const std::vector<Diagnosis>& diagnoses) {
   View view;
   Json list = Json::array();
   Section section;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobFigures: what workers did for each job, if their threads work for several,
-// and the last verdict on each job.
+// JobStatistics: what workers did for each job, if their threads work for
+// several, and the last verdict on each job.
 //
 // Workers report counts since a job came to them. The differences between two
 // reports, a slot of the history or more apart, are summed over workers, per
@@ -29,7 +29,7 @@
 
 namespace leat::server {
 
-class JobFigures {
+class JobStatistics {
  public:
   // Begins a session: its counts start at zero.
   void BeginWorker(std::string_view name);
@@ -37,8 +37,8 @@ class JobFigures {
             MonotonicTime now);
   // Returns the mean over all workers, weighted by `waits`. nullopt: no
   // reports.
-  std::optional<WorkerFigures> Mean(const std::string& job,
-                                    const WaitsBySlot& waits) const;
+  std::optional<WorkerStatistics> Mean(const std::string& job,
+                                       const WaitsBySlot& waits) const;
 
   // Returns the last verdict on the job, if given within the last minute;
   // kUnknown: none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/base/near.h"
+#include "client/cli/base/suggestions.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,8 +27,8 @@ std::string Join(const std::vector<std::string>& names, size_t most) {
 
 }  // namespace
 
-std::vector<std::string> Near(std::string_view word,
-                              const std::vector<std::string>& names) {
+std::vector<std::string> Suggestions(std::string_view word,
+                                     const std::vector<std::string>& names) {
   // With two edits, only one of three letters would remain.
   const size_t limit =
       word.size() < 4 ? 1 : std::max<size_t>(2, word.size() / 3);
@@ -43,17 +43,18 @@ std::vector<std::string> Near(std::string_view word,
     }
   }
   std::sort(found.begin(), found.end());
-  std::vector<std::string> near;
+  std::vector<std::string> suggestions;
   for (size_t i = 0; i < std::min<size_t>(3, found.size()); ++i) {
-    near.push_back(std::move(found[i].second));
+    suggestions.push_back(std::move(found[i].second));
   }
-  return near;
+  return suggestions;
 }
 
 std::string DidYouMean(std::string_view word,
                        const std::vector<std::string>& names) {
-  const std::vector<std::string> near = Near(word, names);
-  return near.empty() ? "" : "; did you mean " + Join(near, 3) + "?";
+  const std::vector<std::string> suggestions = Suggestions(word, names);
+  return suggestions.empty() ? ""
+                             : "; did you mean " + Join(suggestions, 3) + "?";
 }
 
 absl::StatusOr<size_t> FindName(std::string_view kind, std::string_view word,

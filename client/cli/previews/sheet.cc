@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/pictures/sheet.h"
+#include "client/cli/previews/sheet.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "client/cli/base/fields.h"
 #include "client/cli/base/text.h"
-#include "client/cli/pictures/font.h"
+#include "client/cli/previews/font.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -68,7 +68,7 @@ class Canvas {
       x += TextWidth(1, scale);
     }
   }
-  void Paste(const Picture& picture, int x, int y) {
+  void Paste(const RgbImage& picture, int x, int y) {
     const auto bytes = static_cast<size_t>(picture.width) * 3;
     for (int v = 0; v < picture.height; ++v) {
       std::memcpy(At(x, y + v), &picture.rgb[v * bytes], bytes);
@@ -84,7 +84,7 @@ class Canvas {
       Dot(x + width - 1, y + v, color);
     }
   }
-  Picture Take() { return std::move(picture_); }
+  RgbImage Take() { return std::move(picture_); }
 
  private:
   uint8_t* At(int x, int y) {
@@ -97,7 +97,7 @@ class Canvas {
     at[1] = color.g;
     at[2] = color.b;
   }
-  Picture picture_;
+  RgbImage picture_;
 };
 
 const FieldRows* FindField(const std::vector<FieldRows>& fields,
@@ -124,15 +124,15 @@ int ChooseColumns(int count, int cell_width, int cell_height) {
 
 }  // namespace
 
-Picture DrawSheet(std::string_view title, std::string_view detail,
-                  const std::vector<Tile>& tiles, const SheetLayout& layout) {
-  std::vector<Picture> pictures;
+RgbImage DrawSheet(std::string_view title, std::string_view detail,
+                   const std::vector<Tile>& tiles, const SheetLayout& layout) {
+  std::vector<RgbImage> images;
   int width = 0, height = 0;
   for (const Tile& tile : tiles) {
-    pictures.push_back(
+    images.push_back(
         Fit(tile.picture, layout.smallest_tile, layout.largest_tile));
-    width = std::max(width, pictures.back().width);
-    height = std::max(height, pictures.back().height);
+    width = std::max(width, images.back().width);
+    height = std::max(height, images.back().height);
   }
   const int count = static_cast<int>(tiles.size());
   const int scale = width >= 160 ? 2 : 1;
@@ -152,7 +152,7 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
   canvas.Write(CutToPixels(detail, text_width, 1), kMargin,
                kMargin + LineHeight(2), 1, kPale);
   for (int i = 0; i < count; ++i) {
-    const Picture& picture = pictures[static_cast<size_t>(i)];
+    const RgbImage& picture = images[static_cast<size_t>(i)];
     const Tile& tile = tiles[static_cast<size_t>(i)];
     const int x = kMargin + i % columns * cell_width;
     const int y = kMargin + head + i / columns * cell_height;
@@ -179,8 +179,8 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
   for (const Field& field : rows.fields) fields.push_back(RowsOf(field));
   ASSIGN_OR_RETURN(const size_t image, FindImage(fields, image_field));
   const FieldRows* const field = &fields[image];
-  ASSIGN_OR_RETURN(Pictures pictures, ToPictures(*field));
-  if (pictures.rows.empty()) {
+  ASSIGN_OR_RETURN(Previews previews, ToPreviews(*field));
+  if (previews.rows.empty()) {
     return InvalidArgument("epoch {}, step {} has no row", rows.epoch,
                            rows.step);
   }
@@ -189,12 +189,12 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
   const FieldRows* label = FindLabel(fields);
   const FieldRows* valid = FindField(fields, "valid");
   std::vector<Tile> tiles;
-  for (size_t i = 0; i < pictures.rows.size(); ++i) {
+  for (size_t i = 0; i < previews.rows.size(); ++i) {
     Tile tile;
     const bool padding =
         i < rows.samples.size() && rows.samples[i] == kNoSample;
     tile.bad = !padding && valid != nullptr && WholeAt(*valid, i) == 0;
-    tile.picture = std::move(pictures.rows[i]);
+    tile.picture = std::move(previews.rows[i]);
     tile.label = tile.bad  ? "bad sample"
                  : padding ? "padding"
                            : LabelText(label, i, classes);
@@ -212,9 +212,9 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
       rows.batch, field->name, field->dtype, tiles[0].picture.width,
       tiles[0].picture.height, Text(job, "dataset.name"),
       HexOfBase64(Text(job, "plan_hash")).substr(0, 12));
-  if (!pictures.note.empty()) detail += ", " + pictures.note;
+  if (!previews.note.empty()) detail += ", " + previews.note;
   return Sheet{DrawSheet(title, detail, tiles, layout), tiles.size(),
-               pictures.note};
+               previews.note};
 }
 
 }  // namespace leat::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/doctor/credentials.h"
+#include "client/cli/diagnostics/credentials.h"
 
 #include <sys/stat.h>
 

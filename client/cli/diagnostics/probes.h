@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/base/fields.h"
-#include "client/cli/doctor/doctor.h"
+#include "client/cli/diagnostics/diagnostics.h"
 
 namespace leat::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/observe/figures.h"
+#include "server/observe/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,8 +33,7 @@ enum ConsumerShare : size_t {
 constexpr double kMostFetching = 200;  // so 0.005 is one thread
 constexpr uint32_t kMostThreads = 1 << 20;
 constexpr double kMostSteps = 200;  // so 0.005 is one step
-// A trainer that takes fewer steps in the judged period may have few waits,
-// too.
+// Fewer steps in the judged period may have few waits, too.
 constexpr uint64_t kManySteps = 10;
 // A trainer that waits for more of its time is judged also without steps.
 constexpr double kWaitsOnly = 0.5;
@@ -54,9 +53,7 @@ std::string ConsumerSeries(std::string_view name) {
   return std::string("c ").append(name);
 }
 
-const v1::StageStats& StageOf(
-    const google::protobuf::RepeatedPtrField<v1::StageStats>& stages,
-    v1::Stage stage) {
+const v1::StageStats& StageOf(const auto& stages, v1::Stage stage) {
   const auto found =
       std::find_if(stages.begin(), stages.end(),
                    [stage](const auto& each) { return each.stage() == stage; });
@@ -78,19 +75,19 @@ double ShareOf(uint64_t ns, double places, double seconds) {
 
 }  // namespace
 
-void Figures::BeginWorker(std::string_view name) {
+void Statistics::BeginWorker(std::string_view name) {
   jobs_.BeginWorker(name);
   MutexLock lock(&mu_);
   last_.erase(WorkerSeries(name));
 }
 
-void Figures::BeginConsumer(std::string_view name) {
+void Statistics::BeginConsumer(std::string_view name) {
   MutexLock lock(&mu_);
   last_.erase(ConsumerSeries(name));
 }
 
-std::optional<Figures::Totals> Figures::Before(const std::string& series,
-                                               Totals now, bool begins) {
+std::optional<Statistics::Totals> Statistics::Before(const std::string& series,
+                                                     Totals now, bool begins) {
   ForgetBefore(now.at);
   const auto found = last_.find(series);
   const bool known = found != last_.end();
@@ -115,7 +112,7 @@ std::optional<Figures::Totals> Figures::Before(const std::string& series,
   return before;
 }
 
-void Figures::ForgetBefore(MonotonicTime now) {
+void Statistics::ForgetBefore(MonotonicTime now) {
   if (now < swept_at_ + kForgetReports) return;
   swept_at_ = now;
   absl::erase_if(last_, [now](const auto& each) {
@@ -123,8 +120,8 @@ void Figures::ForgetBefore(MonotonicTime now) {
   });
 }
 
-void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
-                         MonotonicTime now) {
+void Statistics::NoteWorker(const std::string& name,
+                            const v1::WorkerStats& stats, MonotonicTime now) {
   if (stats.stages().empty()) return;  // a release that does not report them
   jobs_.Note(name, stats, now);
   const v1::StageStats& open = StageOf(stats.stages(), v1::STAGE_OPEN);
@@ -177,8 +174,9 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   history_.Add(series, sample, now - History::kSlot);
 }
 
-void Figures::NoteConsumer(const std::string& name,
-                           const v1::ConsumerStats& stats, MonotonicTime now) {
+void Statistics::NoteConsumer(const std::string& name,
+                              const v1::ConsumerStats& stats,
+                              MonotonicTime now) {
   if (stats.stages().empty()) return;
   const v1::StageStats& train = StageOf(stats.stages(), v1::STAGE_TRAIN);
   Totals totals;
@@ -226,7 +224,7 @@ void Figures::NoteConsumer(const std::string& name,
   history_.Add(series, sample, now - History::kSlot);
 }
 
-Figures::AllStages Figures::CountsOf(const Reported& stages) {
+Statistics::AllStages Statistics::CountsOf(const Reported& stages) {
   AllStages counts;
   for (const v1::StageStats& each : stages) {
     if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
@@ -240,14 +238,15 @@ Figures::AllStages Figures::CountsOf(const Reported& stages) {
   return counts;
 }
 
-void Figures::QueueCounts::Add(uint64_t queued, uint64_t capacity) {
+void Statistics::QueueCounts::Add(uint64_t queued, uint64_t capacity) {
   depth += static_cast<double>(queued);
   room += static_cast<double>(capacity);
   reports += 1;
 }
 
-Figures::StageSlot& Figures::AddStages(const Totals& before, const Totals& now,
-                                       const Reported& told) {
+Statistics::StageSlot& Statistics::AddStages(const Totals& before,
+                                             const Totals& now,
+                                             const Reported& told) {
   const int64_t slot = History::SlotOf(now.at);
   StageSlot& sum = stages_[static_cast<size_t>(slot) % kStageSlots];
   if (sum.slot != slot) sum = {.slot = slot};
@@ -271,7 +270,7 @@ Figures::StageSlot& Figures::AddStages(const Totals& before, const Totals& now,
   return sum;
 }
 
-std::map<v1::Stage, std::vector<double>> Figures::Queues(
+std::map<v1::Stage, std::vector<double>> Statistics::Queues(
     MonotonicTime since, MonotonicTime now) const {
   const int64_t last = History::SlotOf(now);
   const int64_t first =
@@ -293,8 +292,8 @@ std::map<v1::Stage, std::vector<double>> Figures::Queues(
   return levels;
 }
 
-std::vector<v1::StageStats> Figures::Stages(MonotonicTime since,
-                                            Duration* seen) const {
+std::vector<v1::StageStats> Statistics::Stages(MonotonicTime since,
+                                               Duration* seen) const {
   const int64_t first = History::SlotOf(since);
   AllStages sum;
   int64_t slots = 0;
@@ -333,7 +332,7 @@ std::vector<v1::StageStats> Figures::Stages(MonotonicTime since,
   return stages;
 }
 
-void Figures::ForEachOfConsumer(
+void Statistics::ForEachOfConsumer(
     const std::string& name, MonotonicTime since,
     const std::function<void(const ConsumerMoment&)>& visit) const {
   MutexLock lock(&mu_);
@@ -347,16 +346,16 @@ void Figures::ForEachOfConsumer(
                    });
 }
 
-std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
-                                                   MonotonicTime since) const {
+std::optional<ConsumerStatistics> Statistics::OfConsumer(
+    const std::string& name, MonotonicTime since) const {
   MutexLock lock(&mu_);
   std::optional<ConsumerPast> past = ConsumerSince(name, since);
   if (!past) return std::nullopt;
-  return std::move(past->figures);
+  return std::move(past->mean);
 }
 
-std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
-                                            MonotonicTime since) const {
+std::optional<ConsumerPast> Statistics::PastOf(const std::string& name,
+                                               MonotonicTime since) const {
   MutexLock lock(&mu_);
   const auto last = last_.find(ConsumerSeries(name));
   if (last == last_.end() || !last->second.begin) return std::nullopt;
@@ -364,7 +363,7 @@ std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
   ConsumerPast past = JudgedPast(name, since, *now.begin);
   const uint64_t steps = Grown(now.steps_at_begin, now.steps());
   // A step that the trainer waits for need not arrive.
-  const bool shows = steps >= kFewSteps || past.figures.waiting >= kWaitsOnly;
+  const bool shows = steps >= kFewSteps || past.mean.waiting >= kWaitsOnly;
   past.enough = !past.waits.empty() &&
                 ((now.at >= *now.begin + kEnoughTime && shows) ||
                  (past.waits.size() >= kEnoughSamples &&
@@ -372,13 +371,14 @@ std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
   return past;
 }
 
-ConsumerPast Figures::JudgedPast(const std::string& name, MonotonicTime since,
-                                 MonotonicTime begin) const {
+ConsumerPast Statistics::JudgedPast(const std::string& name,
+                                    MonotonicTime since,
+                                    MonotonicTime begin) const {
   const auto past_since = [&](MonotonicTime from) {
     mu_.AssertHeld();
     from = std::max(from, begin);
     ConsumerPast past = ConsumerSince(name, from)
-                            .value_or(ConsumerPast{.figures = {.name = name}});
+                            .value_or(ConsumerPast{.mean = {.name = name}});
     past.begin = from;
     return past;
   };
@@ -401,10 +401,10 @@ ConsumerPast Figures::JudgedPast(const std::string& name, MonotonicTime since,
   return past;
 }
 
-std::optional<ConsumerPast> Figures::ConsumerSince(const std::string& name,
-                                                   MonotonicTime since) const {
+std::optional<ConsumerPast> Statistics::ConsumerSince(
+    const std::string& name, MonotonicTime since) const {
   ConsumerPast past;
-  ConsumerFigures& sum = past.figures;
+  ConsumerStatistics& sum = past.mean;
   sum.name = name;
   double samples = 0, most = 0;
   absl::flat_hash_map<uint32_t, double> waits;  // by the worker waited for
@@ -433,8 +433,8 @@ std::optional<ConsumerPast> Figures::ConsumerSince(const std::string& name,
   return past;
 }
 
-void Figures::AddWorker(const std::string& name, MonotonicTime since,
-                        WorkerSlots* to) const {
+void Statistics::AddWorker(const std::string& name, MonotonicTime since,
+                           WorkerSlots* to) const {
   bool begun = false;
   MutexLock lock(&mu_);
   const auto last = last_.find(WorkerSeries(name));
@@ -446,7 +446,7 @@ void Figures::AddWorker(const std::string& name, MonotonicTime since,
                          std::any_of(sample.shares.begin(), sample.shares.end(),
                                      [](uint8_t share) { return share > 0; });
                      if (!begun) return;
-                     WorkerFigures did;
+                     WorkerStatistics did;
                      did.threads = sample.other >> 1;
                      did.rows_per_s = sample.rows_per_s;
                      did.reading = sample.Get(kReading);
@@ -462,21 +462,21 @@ void Figures::AddWorker(const std::string& name, MonotonicTime since,
   if (begun) to->AddName(name);
 }
 
-Bottleneck Figures::Judge(const std::string& job, const ConsumerPast& slowest,
-                          const WorkerSlots& workers, Limit before) const {
-  const std::string& name = slowest.figures.waited_for;
+Bottleneck Statistics::Judge(const std::string& job,
+                             const ConsumerPast& slowest,
+                             const WorkerSlots& workers, Limit before) const {
+  const std::string& name = slowest.mean.waited_for;
   WorkerSlots own;
   if (workers.Has(name)) AddWorker(name, slowest.begin, &own);
-  std::vector<WorkerFigures> figures;
+  std::vector<WorkerStatistics> both;
   if (auto of = own.Mean(slowest.waits, {})) {
     of->name = name;
-    figures.push_back(*std::move(of));
+    both.push_back(*std::move(of));
   }
-  if (auto others = workers.Mean(slowest.waits, own))
-    figures.push_back(*std::move(others));
-  const std::optional<WorkerFigures> for_it = jobs_.Mean(job, slowest.waits);
-  Bottleneck found = FindBottleneck(figures, {slowest.figures},
-                                    for_it ? &*for_it : nullptr, before);
+  if (auto rest = workers.Mean(slowest.waits, own)) both.push_back(*rest);
+  const auto for_it = jobs_.Mean(job, slowest.waits);
+  Bottleneck found =
+      FindBottleneck(both, {slowest.mean}, for_it ? &*for_it : nullptr, before);
   // A checkpoint, a pause or a hiccup: the cause of the wait may be over.
   if (found.limit != Limit::kTrainer && slowest.MayBeOver())
     found = {.limit = Limit::kUnknown,
@@ -485,7 +485,7 @@ Bottleneck Figures::Judge(const std::string& job, const ConsumerPast& slowest,
   return found;
 }
 
-size_t Figures::bytes() const {
+size_t Statistics::bytes() const {
   MutexLock lock(&mu_);
   return history_.bytes();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pictures shows rows of a batch to people: a field as 8-bit RGB, and a label.
+// Previews shows rows of a batch to people: a field as 8-bit RGB, and a label.
 // Pure. Thread-safe.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace leat {
 
-struct Picture {
+struct RgbImage {
   int width = 0;
   int height = 0;
   std::vector<uint8_t> rgb;  // height × width × 3
@@ -46,8 +46,8 @@ absl::StatusOr<ImageShape> ImageShapeOf(const FieldRows& field);
 absl::StatusOr<size_t> FindImage(std::span<const FieldRows> fields,
                                  std::string_view wanted);
 
-struct Pictures {
-  std::vector<Picture> rows;
+struct Previews {
+  std::vector<RgbImage> rows;
   // How values were mapped to brightness, if not one to one: "stretched from
   // ...".
   std::string note;
@@ -57,12 +57,12 @@ struct Pictures {
 // integers, are stretched from the smallest to the largest value of each
 // channel over all rows, which undoes a normalisation well enough for display.
 // NaN is black. Alpha is dropped.
-absl::StatusOr<Pictures> ToPictures(const FieldRows& field);
+absl::StatusOr<Previews> ToPreviews(const FieldRows& field);
 
 // Returns the picture shrunk by area average until no side exceeds `largest`;
 // if both sides are under `smallest`, enlarged by the smallest integer factor
 // that reaches `smallest`.
-Picture Fit(const Picture& picture, int smallest, int largest);
+RgbImage Fit(const RgbImage& picture, int smallest, int largest);
 
 // Returns a row's value if `field` has one integer per row; otherwise nullopt.
 std::optional<int64_t> WholeAt(const FieldRows& field, size_t row);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/pictures/jpeg.h"
+#include "client/cli/previews/jpeg.h"
 
 #include <algorithm>
 #include <csetjmp>

@@ -12,12 +12,12 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/base/environment.h"
-#include "client/cli/pictures/picture.h"
+#include "client/cli/previews/png.h"
 
 namespace leat::cli {
 
 struct Tile {
-  Picture picture;
+  RgbImage picture;
   std::string label;
   std::string detail;
   bool bad = false;  // highlighted
@@ -30,11 +30,11 @@ struct SheetLayout {
 };
 
 // REQUIRES: tiles is not empty.
-Picture DrawSheet(std::string_view title, std::string_view detail,
-                  const std::vector<Tile>& tiles, const SheetLayout& layout);
+RgbImage DrawSheet(std::string_view title, std::string_view detail,
+                   const std::vector<Tile>& tiles, const SheetLayout& layout);
 
 struct Sheet {
-  Picture picture;
+  RgbImage picture;
   size_t tiles = 0;
   std::string note;  // how values became brightness, unless one to one
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/observe/job_figures.h"
+#include "server/observe/job_statistics.h"
 
 #include <algorithm>
 #include <utility>
@@ -35,13 +35,13 @@ double DecodeThreadsOf(const v1::WorkerStats& stats) {
 
 }  // namespace
 
-void JobFigures::BeginWorker(std::string_view name) {
+void JobStatistics::BeginWorker(std::string_view name) {
   MutexLock lock(&mu_);
   last_.erase(std::string(name));
 }
 
-void JobFigures::Note(const std::string& worker, const v1::WorkerStats& stats,
-                      MonotonicTime now) {
+void JobStatistics::Note(const std::string& worker,
+                         const v1::WorkerStats& stats, MonotonicTime now) {
   Report told{.at = now, .jobs = {}};
   for (const v1::JobRows& job : stats.job_rows()) {
     if (told.jobs.size() == kMaxJobsOfAWorker) break;
@@ -66,14 +66,14 @@ void JobFigures::Note(const std::string& worker, const v1::WorkerStats& stats,
   last->second = std::move(told);
 }
 
-void JobFigures::Add(const v1::JobRows& before, const v1::JobRows& now,
-                     double seconds, double threads, int64_t slot) {
+void JobStatistics::Add(const v1::JobRows& before, const v1::JobRows& now,
+                        double seconds, double threads, int64_t slot) {
   // Its streams ended meanwhile, and others began.
   if (now.rows_total() < before.rows_total()) return;
   const auto share = [seconds](uint64_t from, uint64_t to, double places) {
     return std::min(1.0, GrownSeconds(from, to) / places / seconds);
   };
-  WorkerFigures did;
+  WorkerStatistics did;
   did.threads = threads;
   did.rows_per_s =
       static_cast<double>(now.rows_total() - before.rows_total()) / seconds;
@@ -105,7 +105,7 @@ void JobFigures::Add(const v1::JobRows& before, const v1::JobRows& now,
   at->second.Add(slot, did);
 }
 
-void JobFigures::Sweep(MonotonicTime now) {
+void JobStatistics::Sweep(MonotonicTime now) {
   if (now < swept_at_ + kSweepEvery) return;
   swept_at_ = now;
   const int64_t oldest = History::SlotOf(now) - kKeepSlots;
@@ -121,15 +121,15 @@ void JobFigures::Sweep(MonotonicTime now) {
   });
 }
 
-std::optional<WorkerFigures> JobFigures::Mean(const std::string& job,
-                                              const WaitsBySlot& waits) const {
+std::optional<WorkerStatistics> JobStatistics::Mean(
+    const std::string& job, const WaitsBySlot& waits) const {
   MutexLock lock(&mu_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return std::nullopt;
   return found->second.Mean(waits, {});
 }
 
-Limit JobFigures::Before(const std::string& job, MonotonicTime now) const {
+Limit JobStatistics::Before(const std::string& job, MonotonicTime now) const {
   MutexLock lock(&mu_);
   const auto found = given_.find(job);
   return found == given_.end() || found->second.at + kGivenFor < now
@@ -137,7 +137,8 @@ Limit JobFigures::Before(const std::string& job, MonotonicTime now) const {
              : found->second.limit;
 }
 
-void JobFigures::Give(const std::string& job, Limit limit, MonotonicTime now) {
+void JobStatistics::Give(const std::string& job, Limit limit,
+                         MonotonicTime now) {
   MutexLock lock(&mu_);
   const auto found = given_.find(job);
   if (found == given_.end() && given_.size() >= kMaxJudgedJobs) return;

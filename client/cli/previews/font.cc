@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/pictures/font.h"
+#include "client/cli/previews/font.h"
 
 namespace leat::cli {
 namespace {

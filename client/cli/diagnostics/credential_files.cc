@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/cli/base/text.h"
-#include "client/cli/doctor/credentials.h"
+#include "client/cli/diagnostics/credentials.h"
 #include "core/cluster/certificate_term.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/base/environment.h"
-#include "core/observe/pictures.h"
+#include "core/observe/previews.h"
 
 namespace leat::cli {
 
@@ -15,6 +15,6 @@ namespace leat::cli {
 FieldRows RowsOf(const Field& field);
 
 // kInternal: libpng's reason.
-absl::StatusOr<std::string> EncodePng(const Picture& picture);
+absl::StatusOr<std::string> EncodePng(const RgbImage& picture);
 
 }  // namespace leat::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/pictures/sheet.h"
+#include "client/cli/previews/sheet.h"
 
 #include <unistd.h>
 
@@ -29,13 +29,13 @@ Field MakeField(std::string name, std::string dtype, std::vector<int64_t> shape,
   return field;
 }
 
-Picture Decode(const std::string& bytes) {
+RgbImage Decode(const std::string& bytes) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   EXPECT_TRUE(
       png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
   image.format = PNG_FORMAT_RGB;
-  Picture picture{
+  RgbImage picture{
       static_cast<int>(image.width), static_cast<int>(image.height), {}};
   picture.rgb.resize(PNG_IMAGE_SIZE(image));
   EXPECT_TRUE(
@@ -86,7 +86,7 @@ TEST(Sheet, TheFileDecodesToWhatWasDrawn) {
   EXPECT_EQ(sheet->tiles, 12u);
   const absl::StatusOr<std::string> png = EncodePng(sheet->picture);
   ASSERT_TRUE(png.ok());
-  const Picture read = Decode(*png);
+  const RgbImage read = Decode(*png);
   EXPECT_EQ(read.width, sheet->picture.width);
   EXPECT_EQ(read.rgb, sheet->picture.rgb);
   EXPECT_GT(read.width, read.height);
@@ -135,9 +135,9 @@ TEST(Sheet, WithoutAnImageTheErrorListsTheFields) {
 
 TEST(Sheet, InvalidRowsStandOut) {
   Rows rows = SomeRows(4, 32);
-  const Picture before = MakeSheet(rows, "", {})->picture;
+  const RgbImage before = MakeSheet(rows, "", {})->picture;
   rows.fields.push_back(MakeField<uint8_t>("valid", "bool", {4}, {1, 0, 1, 1}));
-  const Picture after = MakeSheet(rows, "", {})->picture;
+  const RgbImage after = MakeSheet(rows, "", {})->picture;
   EXPECT_NE(before.rgb, after.rgb);
   int red = 0;
   for (size_t i = 0; i < after.rgb.size(); i += 3) {
@@ -146,7 +146,7 @@ TEST(Sheet, InvalidRowsStandOut) {
   EXPECT_GT(red, 300);
   // Padding is not valid either, but it is not an error.
   rows.samples[1] = kNoSample;
-  const Picture padded = MakeSheet(rows, "", {})->picture;
+  const RgbImage padded = MakeSheet(rows, "", {})->picture;
   for (size_t i = 0; i < padded.rgb.size(); i += 3)
     ASSERT_FALSE(padded.rgb[i] == 190 && padded.rgb[i + 1] == 30);
 }
@@ -169,12 +169,12 @@ TEST(Sheet, AnySizeOfGridHoldsTogether) {
 }
 
 uint8_t First(const Field& field) {
-  const absl::StatusOr<Pictures> pictures = ToPictures(RowsOf(field));
-  EXPECT_TRUE(pictures.ok()) << pictures.status();
-  return pictures.ok() ? pictures->rows[0].rgb[0] : 0;
+  const absl::StatusOr<Previews> previews = ToPreviews(RowsOf(field));
+  EXPECT_TRUE(previews.ok()) << previews.status();
+  return previews.ok() ? previews->rows[0].rgb[0] : 0;
 }
 
-TEST(Pictures, LayoutsAndTypesAreRead) {
+TEST(Previews, LayoutsAndTypesAreRead) {
   const auto shape = [](std::vector<int64_t> row, std::string dtype) {
     Field field{"x", std::move(dtype), {1}, {}};
     field.shape.insert(field.shape.end(), row.begin(), row.end());
@@ -196,14 +196,14 @@ TEST(Pictures, LayoutsAndTypesAreRead) {
   EXPECT_EQ(shape({1 << 20, 9, 3}, "uint8"), "no");
 }
 
-TEST(Pictures, FloatsAreShownSensibly) {
+TEST(Previews, FloatsAreShownSensibly) {
   const auto field = [](std::vector<float> values) {
     return MakeField("x", "float32", {1, 2, 2}, values);
   };
   EXPECT_EQ(First(field({1, 0.5, 0, 0})), 255);
   EXPECT_EQ(First(field({100, 0, 200, 255})), 100);
   EXPECT_EQ(First(field({2.1f, -1.9f, 0, 0})), 255);
-  EXPECT_THAT(ToPictures(RowsOf(field({2.1f, -1.9f, 0, 0})))->note,
+  EXPECT_THAT(ToPreviews(RowsOf(field({2.1f, -1.9f, 0, 0})))->note,
               HasSubstr("-1.9 to 2.1"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(First(field({nan, 1, 0, 1})), 0);
@@ -215,28 +215,28 @@ TEST(Pictures, FloatsAreShownSensibly) {
             128);
 }
 
-TEST(Pictures, ChannelsFirstAndLastGiveTheSamePicture) {
+TEST(Previews, ChannelsFirstAndLastGiveTheSamePicture) {
   std::vector<uint8_t> last, first(12);
   for (uint8_t i = 0; i < 12; ++i) {
     last.push_back(i);
     first[i % 3 * 4 + i / 3] = i;
   }
   const auto a =
-      ToPictures(RowsOf(MakeField("x", "uint8", {1, 2, 2, 3}, last)));
+      ToPreviews(RowsOf(MakeField("x", "uint8", {1, 2, 2, 3}, last)));
   const auto b =
-      ToPictures(RowsOf(MakeField("x", "uint8", {1, 3, 2, 2}, first)));
+      ToPreviews(RowsOf(MakeField("x", "uint8", {1, 3, 2, 2}, first)));
   EXPECT_EQ(a->rows[0].rgb, b->rows[0].rgb);
 }
 
-TEST(Pictures, FitKeepsTheAspectAndAverages) {
-  const Picture wide{
+TEST(Previews, FitKeepsTheAspectAndAverages) {
+  const RgbImage wide{
       4, 2, {0,   0,   0,   255, 255, 255, 0,   0,   0,   255, 255, 255,
              255, 255, 255, 0,   0,   0,   255, 255, 255, 0,   0,   0}};
-  const Picture small = Fit(wide, 1, 2);
+  const RgbImage small = Fit(wide, 1, 2);
   EXPECT_EQ(small.width, 2);
   EXPECT_EQ(small.height, 1);
   EXPECT_EQ(small.rgb[0], 128);
-  const Picture large = Fit(wide, 10, 100);
+  const RgbImage large = Fit(wide, 10, 100);
   EXPECT_EQ(large.width, 12);
   EXPECT_EQ(large.height, 6);
   EXPECT_EQ(large.rgb[0], 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Doctor: finds problems on this machine, and in the service as the coordinator
-// reports it, with a remedy for each.
+// Diagnostics of `leat doctor`: finds problems on this machine, and in the
+// service as the coordinator reports it, with a remedy for each.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,6 @@ struct WorkerProbe {
 };
 // Returns the diagnosis of the workers that were probed, out of `ready`.
 Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes, size_t ready);
-View DoctorView(const std::vector<Diagnosis>& diagnoses);
+View DiagnosesView(const std::vector<Diagnosis>& diagnoses);
 
 }  // namespace leat::cli

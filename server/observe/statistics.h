@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Figures: statistics of workers and consumers over time, from their reports.
+// Statistics of workers and consumers over time, from their reports.
 //
 // Reports count since a process began. The differences between two reports, a
 // slot of the history (server/observe/history.h) or more apart, make a sample:
@@ -36,7 +36,7 @@
 #include "leat/v1/types.pb.h"
 #include "server/observe/consumer_past.h"
 #include "server/observe/history.h"
-#include "server/observe/job_figures.h"
+#include "server/observe/job_statistics.h"
 #include "server/observe/worker_slots.h"
 
 namespace leat::server {
@@ -50,9 +50,9 @@ struct ConsumerMoment {
   double wait_p50_ms = 0, wait_p95_ms = 0;
 };
 
-class Figures {
+class Statistics {
  public:
-  explicit Figures(const History::Config& config) : history_(config) {}
+  explicit Statistics(const History::Config& config) : history_(config) {}
 
   // Begins a session: statistics of an earlier session of this name do not
   // count for it.
@@ -64,8 +64,8 @@ class Figures {
                     MonotonicTime now);
 
   // Returns the statistics since then; nullopt: there are no samples.
-  std::optional<ConsumerFigures> OfConsumer(const std::string& name,
-                                            MonotonicTime since) const;
+  std::optional<ConsumerStatistics> OfConsumer(const std::string& name,
+                                               MonotonicTime since) const;
   // The same, but no earlier than the first step of its session; nullopt: there
   // was none yet. It begins later if the consumer has stopped waiting, and
   // earlier (kLookBack) if its waits recur and are far apart.
@@ -80,7 +80,7 @@ class Figures {
   Bottleneck Judge(const std::string& job, const ConsumerPast& slowest,
                    const WorkerSlots& workers,
                    Limit before = Limit::kUnknown) const;
-  JobFigures& jobs() const { return jobs_; }
+  JobStatistics& jobs() const { return jobs_; }
   // Visits the oldest moment first.
   void ForEachOfConsumer(
       const std::string& name, MonotonicTime since,
@@ -152,7 +152,7 @@ class Figures {
                        const Reported& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetBefore(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  mutable JobFigures jobs_;
+  mutable JobStatistics jobs_;
   mutable Mutex mu_;
   History history_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, Totals> last_ ABSL_GUARDED_BY(mu_);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/doctor/doctor.h"
+#include "client/cli/diagnostics/diagnostics.h"
 
 #include <filesystem>
 #include <map>
 
-#include "client/cli/doctor/probes.h"
+#include "client/cli/diagnostics/probes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
@@ -32,7 +32,7 @@ LocalFacts Sound() {
   return facts;
 }
 
-TEST(Doctor, ASoundMachineHasNoRemedies) {
+TEST(Diagnostics, ASoundMachineHasNoRemedies) {
   LocalFacts facts = Sound();
   facts.has_gpu = true;
   facts.gpu_driver = "NVRM version: 580";
@@ -42,7 +42,7 @@ TEST(Doctor, ASoundMachineHasNoRemedies) {
   }
 }
 
-TEST(Doctor, EachTroubleOfAMachineHasACodeAndARemedy) {
+TEST(Diagnostics, EachTroubleOfAMachineHasACodeAndARemedy) {
   LocalFacts facts;
   facts.descriptors = 1024;
   facts.clock_is_synchronised = false;
@@ -61,7 +61,7 @@ TEST(Doctor, EachTroubleOfAMachineHasACodeAndARemedy) {
   EXPECT_THAT(found.at("CPU").evidence, HasSubstr("64 CPUs"));
 }
 
-TEST(Doctor, AFolderThatKeepsWritesAndOneThatDoesNot) {
+TEST(Diagnostics, AFolderThatKeepsWritesAndOneThatDoesNot) {
   const std::string folder = std::filesystem::temp_directory_path();
   const absl::StatusOr<absl::Duration> slow = MeasureSync(folder);
   ASSERT_TRUE(slow.ok()) << slow.status();
@@ -76,7 +76,7 @@ TEST(Doctor, AFolderThatKeepsWritesAndOneThatDoesNot) {
   EXPECT_THAT(failed.evidence, HasSubstr("/no/x: No such file"));
 }
 
-TEST(Doctor, DataThatCanBeReadAndDataThatCannot) {
+TEST(Diagnostics, DataThatCanBeReadAndDataThatCannot) {
   Shell shell;
   shell.spawn = [](const std::vector<std::string>& argv) {
     EXPECT_EQ(argv.back(), "s3://b/x");
@@ -95,7 +95,7 @@ TEST(Doctor, DataThatCanBeReadAndDataThatCannot) {
   EXPECT_EQ(DiagnoseData("x", Json{{"bad_records", 1}}).severity, "error");
 }
 
-TEST(Doctor, AServiceOfSeveralVersionsAndLoopbackAddresses) {
+TEST(Diagnostics, AServiceOfSeveralVersionsAndLoopbackAddresses) {
   const Json status = Json::parse(R"({"version": "0.2.0", "workers": [
     {"name": "a", "version": "0.1.0", "address": "127.0.0.1:7", "host": "x",
      "last_heartbeat_at": "1970-01-01T00:01:40Z"},
@@ -112,7 +112,7 @@ TEST(Doctor, AServiceOfSeveralVersionsAndLoopbackAddresses) {
   EXPECT_EQ(found.at("NO_WORKERS").remedy, "start one");
 }
 
-TEST(Doctor, OneHostMayUseItsLoopback) {
+TEST(Diagnostics, OneHostMayUseItsLoopback) {
   const Json status = Json::parse(R"({"version": "0.2.0", "workers": [
     {"name": "a", "version": "0.2.0", "address": "127.0.0.1:7",
      "host": "x"}]})");
@@ -121,7 +121,7 @@ TEST(Doctor, OneHostMayUseItsLoopback) {
     EXPECT_EQ(each.severity, "ok") << code;
 }
 
-TEST(Doctor, SaysTheMachinesPartWithoutACoordinator) {
+TEST(Diagnostics, SaysTheMachinesPartWithoutACoordinator) {
   Shell shell;
   shell.service.connect = Unavailable("nobody listens");
   EXPECT_EQ(shell.Run({"doctor"}), 6);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/pictures/picture.h"
+#include "client/cli/previews/png.h"
 
 #include "core/status.h"
 #include "png.h"
@@ -10,7 +10,7 @@ FieldRows RowsOf(const Field& field) {
   return {field.name, field.dtype, field.shape, field.data};
 }
 
-absl::StatusOr<std::string> EncodePng(const Picture& picture) {
+absl::StatusOr<std::string> EncodePng(const RgbImage& picture) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(picture.width);
