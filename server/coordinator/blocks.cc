@@ -30,8 +30,9 @@ class CollectWrite final : public Write {
   CollectWrite(const Parts* parts, BlockStore* blocks, WallTime before)
       : parts_(parts), blocks_(blocks), before_(before) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects* effects) override {
-    effects->Add([blocks = blocks_, live = Live(), before = before_] {
+  absl::StatusOr<std::optional<Event>> Decide(
+      DeferredActions* deferred) override {
+    deferred->Add([blocks = blocks_, live = Live(), before = before_] {
       const absl::StatusOr<uint64_t> removed = blocks->Collect(live, before);
       if (!removed.ok())
         LOG_WARN("blocks.not_collected {}", Message(removed.status()));
@@ -40,8 +41,8 @@ class CollectWrite final : public Write {
     });
     return std::nullopt;
   }
-  void Applied(Effects*) override {}
-  void Failed(const absl::Status&, Effects*) override {}
+  void Applied(DeferredActions*) override {}
+  void Failed(const absl::Status&, DeferredActions*) override {}
 
  private:
   std::set<Digest> Live() const {
@@ -125,7 +126,7 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
   lists = lists && (absl::IsDataLoss(why) || absl::IsNotFound(why));
   for (const Listed& each : datasets) {
     {
-      Effects effects;
+      DeferredActions deferred;
       MutexLock lock(&mu_);
       const DatasetRecord* dataset = parts_->state.FindDataset(each.id);
       if (dataset == nullptr) continue;
@@ -135,7 +136,7 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
                                 {"dataset/" + dataset->info->name},
                                 fmt::format("the index of dataset {}: {}",
                                             dataset->info->name, Message(why))},
-                               &effects);
+                               &deferred);
       if (!parts_->damaged.Note(each.id, name, Message(why), lists, now.mono))
         continue;
     }
@@ -176,7 +177,7 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
     return DataLoss("block {} arrived damaged: {} bytes of {}, or another hash",
                     ToHex(block.sha256), bytes.size(), block.bytes);
   RETURN_IF_ERROR(store_->blocks().Put(block.sha256, bytes, now.wall));
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   for (const std::string& id : parts_->damaged.Restored(block.sha256)) {
     const std::string dataset = parts_->state.NameOf(id);
@@ -185,7 +186,7 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
          "info",
          {"dataset/" + dataset},
          fmt::format("the index of dataset {} is whole again", dataset)},
-        &effects);
+        &deferred);
   }
   return absl::OkStatus();
 }
@@ -207,14 +208,14 @@ absl::Status Coordinator::CheckArrived(const IndexHeader& header, Now now) {
   return absl::OkStatus();
 }
 
-void Coordinator::CollectBlocks(Now now, Effects* effects) {
+void Coordinator::CollectBlocks(Now now, DeferredActions* deferred) {
   if (now.mono < parts_->collect_at) return;
   parts_->collect_at = now.mono + kCollectEvery;
   parts_->damaged.Expire(now.mono);
   parts_->writes.Enqueue(
       std::make_unique<CollectWrite>(parts_.get(), &store_->blocks(),
                                      now.wall - config_.keep_blocks),
-      effects);
+      deferred);
 }
 
 }  // namespace leat::server

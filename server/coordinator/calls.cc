@@ -18,18 +18,18 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
     done(prepared.status());
     return 0;
   }
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   const uint64_t id = parts.sessions.NewId();
   if (parts.shut_down || parts.datasets.waiting() >= config_.max_waiting_jobs) {
-    effects.Add([done = std::move(done), stopping = parts.shut_down] {
+    deferred.Add([done = std::move(done), stopping = parts.shut_down] {
       done(stopping ? Stopping()
                     : ResourceExhausted("too many jobs wait to be created"));
     });
     return id;
   }
-  parts.Seen(now, &effects);
+  parts.Seen(now, &deferred);
   if (parts.state.FindJob(spec.name) != nullptr) {
     parts.expiry.JobUsed(spec.name, now);
     deadline = std::min(deadline, now.mono + kAttachPatience);
@@ -37,7 +37,7 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
   parts.datasets.Create(id,
                         JobCreation(*std::move(prepared), by, relist, deadline,
                                     now, std::move(done)),
-                        now, &effects);
+                        now, &deferred);
   return id;
 }
 
@@ -66,23 +66,23 @@ std::optional<Decoders> Coordinator::DecodersOf(const Digest& plan_hash) const {
 }
 
 void Coordinator::DeleteJob(const std::string& name, Done done) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->datasets.DeleteJob(name, std::move(done), &effects);
+  parts_->datasets.DeleteJob(name, std::move(done), &deferred);
 }
 
 void Coordinator::DeleteDataset(const std::string& key, Done done) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->datasets.Delete(key, std::move(done), &effects);
+  parts_->datasets.Delete(key, std::move(done), &deferred);
 }
 
 void Coordinator::RefreshDataset(const std::string& key, Now now, Done done) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   if (parts_->shut_down)
-    return effects.Add([done = std::move(done)] { done(Stopping()); });
-  parts_->datasets.Refresh(key, now, std::move(done), &effects);
+    return deferred.Add([done = std::move(done)] { done(Stopping()); });
+  parts_->datasets.Refresh(key, now, std::move(done), &deferred);
 }
 
 void Coordinator::FinishUpload(const IndexHeader& header, Now now,
@@ -97,31 +97,31 @@ void Coordinator::FinishUpload(const IndexHeader& header, Now now,
     RefuseUpload(header.dataset_id, header.request_id, status, now);
     return done(status);
   }
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->datasets.Listed(header, now, done, &effects);
+  parts_->datasets.Listed(header, now, done, &deferred);
 }
 
 absl::Status Coordinator::FailIndex(const std::string& dataset_id,
                                     uint64_t request_id,
                                     const absl::Status& why, Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  return parts_->datasets.Fail(dataset_id, request_id, why, now, &effects);
+  return parts_->datasets.Fail(dataset_id, request_id, why, now, &deferred);
 }
 
 absl::Status Coordinator::NoteLooked(const DatasetLooked& looked, Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  return parts_->datasets.NoteLooked(looked, now, &effects);
+  return parts_->datasets.NoteLooked(looked, now, &deferred);
 }
 
 void Coordinator::RefuseUpload(const std::string& dataset_id,
                                uint64_t request_id, const absl::Status& why,
                                Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->datasets.Refuse(dataset_id, request_id, why, now, &effects);
+  parts_->datasets.Refuse(dataset_id, request_id, why, now, &deferred);
 }
 
 void Coordinator::set_on_access(OnAccess on_access) {
@@ -135,16 +135,16 @@ void Coordinator::CreateAccess(const AccessToken& token, Now now, Done done) {
     fits = InvalidArgument("access token \"{}\": it would have expired already",
                            token.name);
   if (!fits.ok()) return done(fits);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->tokens.Create(token, now, std::move(done), &effects);
+  parts_->tokens.Create(token, now, std::move(done), &deferred);
 }
 
 void Coordinator::RevokeAccess(const std::string& key, Now now, Done done) {
   if (absl::Status fits = CheckTokenName(key); !fits.ok()) return done(fits);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->tokens.Revoke(key, now, std::move(done), &effects);
+  parts_->tokens.Revoke(key, now, std::move(done), &deferred);
 }
 
 std::vector<AccessToken> Coordinator::Access() const {

@@ -21,7 +21,7 @@ namespace {
 // Announces workers that the consumer cannot reach and had not reported.
 void NoteUnreached(const Consumer& consumer,
                    std::vector<UnreachedWorker> workers, Now now, Parts* parts,
-                   Effects* effects) {
+                   DeferredActions* deferred) {
   const std::string& name = consumer.opening.consumer;
   const std::string& host = consumer.opening.host;
   for (const UnreachedWorker& each : parts->unreached.Say(
@@ -33,7 +33,7 @@ void NoteUnreached(const Consumer& consumer,
          fmt::format("consumer {} on {} cannot reach worker {}: {}", name, host,
                      each.worker, each.why),
          fmt::format("reason=\"{}\"", EscapedQuotes(each.why))},
-        effects);
+        deferred);
 }
 
 // Remembers where the consumer ended, unless it was only a look, or had not
@@ -61,7 +61,7 @@ std::string EndOf(const Consumer& consumer) {
 absl::StatusOr<SessionId> Coordinator::OpenConsumer(
     const ConsumerOpening& opening, Now now, Wake wake) {
   RETURN_IF_ERROR(CheckText("a consumer's name", opening.consumer));
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   ConsumerTable& consumers = parts.sessions.consumers();
@@ -71,7 +71,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
     return NotFound("no job with plan hash {}", ShortHex(opening.plan_hash));
   if (consumers.size() >= config_.max_consumers)
     return ResourceExhausted("too many consumers: {}", consumers.size());
-  parts.Seen(now, &effects);
+  parts.Seen(now, &deferred);
   if (const JobRecord* named = parts.state.FindJob(opening.job);
       named != nullptr && named->info->plan_hash == opening.plan_hash)
     job = named;
@@ -86,7 +86,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   const Consumer& consumer = consumers.Add(id, std::move(opened));
   for (const std::string& name : parts.state.JobsWith(opening.plan_hash))
     parts.expiry.JobUsed(name, now);
-  parts.tables.Use(*job->info, &effects);
+  parts.tables.Use(*job->info, &deferred);
   parts.announcer.Tell(
       {"consumer.opened",
        "info",
@@ -94,25 +94,25 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
        fmt::format("consumer {} on {} pulls batches of job {}",
                    opening.consumer, opening.host, consumer.job),
        fmt::format("host={} pid={}", opening.host, opening.pid)},
-      &effects);
-  effects.Add(consumer.wake);
+      &deferred);
+  deferred.Add(consumer.wake);
   return id;
 }
 
 absl::Status Coordinator::ReportConsumer(SessionId session,
                                          ConsumerReport report, Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   Consumer* const consumer = parts.sessions.consumers().Find(session);
   if (consumer == nullptr) return NotFound("no session {}", session);
   parts.announcer.Seen(now);
   if (report.stats != nullptr)
-    effects.Add(
+    deferred.Add(
         [this, name = consumer->opening.consumer, stats = report.stats,
          mono = now.mono] { statistics_.NoteConsumer(name, *stats, mono); });
   if (auto unreached = std::exchange(report.unreached, std::nullopt))
-    NoteUnreached(*consumer, *std::move(unreached), now, &parts, &effects);
+    NoteUnreached(*consumer, *std::move(unreached), now, &parts, &deferred);
   const bool stalls = report.stall_fraction >= config_.stall_fraction;
   consumer->report = std::move(report);
   consumer->reported = true;
@@ -142,10 +142,10 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
 }
 
 void Coordinator::SettleConsumer(SessionId session) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->settling.Ask(session);
-  effects.Add(wake_);
+  deferred.Add(wake_);
 }
 
 // `settled` is sent with the verdict on the bad samples reported until then.
@@ -165,7 +165,7 @@ Coordinator::JobNews Coordinator::NewsForConsumer(SessionId session) {
 }
 
 void Coordinator::CloseConsumer(SessionId session, Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   const std::optional<Consumer> consumer =
@@ -179,8 +179,8 @@ void Coordinator::CloseConsumer(SessionId session, Now now) {
        "info",
        {"consumer/" + consumer->opening.consumer, "job/" + consumer->job},
        EndOf(*consumer)},
-      &effects);
-  parts.tables.Release(consumer->keys, &effects);
+      &deferred);
+  parts.tables.Release(consumer->keys, &deferred);
 }
 
 std::shared_ptr<const Assignment> Coordinator::AssignmentOf(

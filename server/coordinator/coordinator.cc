@@ -28,7 +28,7 @@ constexpr uint64_t kMinIndexBlockBytes = 256;
 constexpr size_t kMaxTables = 4;
 
 void TellTables(const std::set<std::string>& datasets, size_t workers,
-                Parts* parts, Effects* effects) {
+                Parts* parts, DeferredActions* deferred) {
   const std::string to = Counted(workers, "worker");
   if (datasets.size() > kMaxTables)
     return parts->announcer.Tell(
@@ -37,7 +37,7 @@ void TellTables(const std::set<std::string>& datasets, size_t workers,
          {},
          fmt::format("the shards of {} datasets were given out anew, to {}",
                      datasets.size(), to)},
-        effects);
+        deferred);
   for (const std::string& id : datasets) {
     const std::string name = parts->state.NameOf(id);
     parts->announcer.Tell(
@@ -46,11 +46,11 @@ void TellTables(const std::set<std::string>& datasets, size_t workers,
          {"dataset/" + name},
          fmt::format("the shards of dataset {} were given out anew, to {}",
                      name, to)},
-        effects);
+        deferred);
   }
 }
 
-void ExpireMembers(Now now, Parts* parts, Effects* effects) {
+void ExpireMembers(Now now, Parts* parts, DeferredActions* deferred) {
   const Membership::Expired expired = parts->membership.Expire(now);
   if (expired.held > 0)
     parts->announcer.Tell(
@@ -63,7 +63,7 @@ void ExpireMembers(Now now, Parts* parts, Effects* effects) {
          fmt::format("workers={} action=\"wait: so many at once are rather "
                      "unreachable than lost\"",
                      expired.held)},
-        effects);
+        deferred);
   for (const std::string& name : expired.lost) {
     parts->announcer.Tell(
         {"worker.lost",
@@ -71,10 +71,10 @@ void ExpireMembers(Now now, Parts* parts, Effects* effects) {
          {"worker/" + name},
          fmt::format("worker {} sends no heartbeat; its shards go to others",
                      name)},
-        effects);
-    parts->datasets.LoseWorker(name, now, effects);
+        deferred);
+    parts->datasets.LoseWorker(name, now, deferred);
   }
-  if (!expired.lost.empty()) parts->tables.MembersChanged(now, effects);
+  if (!expired.lost.empty()) parts->tables.MembersChanged(now, deferred);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
 Coordinator::~Coordinator() = default;
 
 absl::Status Coordinator::Recover() {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   RETURN_IF_ERROR(store_->Replay([&parts](const Event& event) {
@@ -129,12 +129,12 @@ absl::Status Coordinator::Recover() {
     return absl::OkStatus();
   }));
   const absl::Status compacted = store_->Compact(parts.state.Events());
-  parts.tables.Recover(&effects);
+  parts.tables.Recover(&deferred);
   parts.decoders.Recover();
-  parts.tokens.Publish({MonotonicTime::min(), WallTime::min()}, &effects);
-  effects.Add([this, compacted, datasets = parts.state.datasets().size(),
-               jobs = parts.state.jobs().size(),
-               set_aside = parts.state.set_aside().size()] {
+  parts.tokens.Publish({MonotonicTime::min(), WallTime::min()}, &deferred);
+  deferred.Add([this, compacted, datasets = parts.state.datasets().size(),
+                jobs = parts.state.jobs().size(),
+                set_aside = parts.state.set_aside().size()] {
     if (!compacted.ok()) LOG_WARN("state.not_compacted {}", Message(compacted));
     LOG_INFO(
         "state.loaded store=\"{}\" sequence={} datasets={} jobs={} "
@@ -144,7 +144,7 @@ absl::Status Coordinator::Recover() {
   return absl::OkStatus();
 }
 
-void Parts::Seen(Now now, Effects* effects) {
+void Parts::Seen(Now now, DeferredActions* deferred) {
   announcer.Seen(now);
   if (started_at) return;
   started_at = now.mono;
@@ -156,23 +156,23 @@ void Parts::Seen(Now now, Effects* effects) {
                   fmt::format("the coordinator started with {} and {}",
                               Counted(state.datasets().size(), "dataset"),
                               Counted(state.jobs().size(), "job"))},
-                 effects);
+                 deferred);
   tables.Start();
 }
 
 bool Coordinator::RunWrite(Now now) {
   std::optional<Event> event;
   {
-    Effects effects;
+    DeferredActions deferred;
     MutexLock lock(&mu_);
     parts_->announcer.Seen(now);
-    if (!parts_->writes.Next(now, &event, &effects)) return false;
+    if (!parts_->writes.Next(now, &event, &deferred)) return false;
   }
   if (!event) return true;
   const absl::Status appended = store_->Append(*event);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->writes.End(*event, appended, &effects);
+  parts_->writes.End(*event, appended, &deferred);
   return true;
 }
 
@@ -195,18 +195,18 @@ bool Coordinator::RunWakes() {
 
 void Coordinator::Tick(Now now) {
   DecidePools(now);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
-  parts.Seen(now, &effects);
-  ExpireMembers(now, &parts, &effects);
-  if (parts.settling.Check()) effects.Add(wake_);
-  parts.datasets.Tick(now, &effects);
-  parts.expiry.Tick(now, &effects);
-  CollectBlocks(now, &effects);
-  const bool changed = parts.tables.Tick(now, &effects);
-  parts.decoders.Tick(changed, now, &effects);
-  if (now.mono >= parts.tokens.due()) parts.tokens.Publish(now, &effects);
+  parts.Seen(now, &deferred);
+  ExpireMembers(now, &parts, &deferred);
+  if (parts.settling.Check()) deferred.Add(wake_);
+  parts.datasets.Tick(now, &deferred);
+  parts.expiry.Tick(now, &deferred);
+  CollectBlocks(now, &deferred);
+  const bool changed = parts.tables.Tick(now, &deferred);
+  parts.decoders.Tick(changed, now, &deferred);
+  if (now.mono >= parts.tokens.due()) parts.tokens.Publish(now, &deferred);
 }
 
 MonotonicTime Coordinator::NextDeadline() const {
@@ -220,20 +220,20 @@ MonotonicTime Coordinator::NextDeadline() const {
 }
 
 void Coordinator::Shutdown() {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   parts.shut_down = true;
-  parts.datasets.Stop(&effects);
-  parts.writes.Stop(&effects);
+  parts.datasets.Stop(&deferred);
+  parts.writes.Stop(&deferred);
   parts.sessions.WakeAllLater();
-  parts.pools.WakeAll(&effects);
-  effects.Add(wake_);
-  effects.Add([this] { events_.Stop(); });
+  parts.pools.WakeAll(&deferred);
+  deferred.Add(wake_);
+  deferred.Add([this] { events_.Stop(); });
 }
 
 bool Coordinator::RunTables() {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock computing(&tables_mu_);
   const bool told = TellShares();
   std::vector<std::shared_ptr<TableBuilder>> due;
@@ -249,17 +249,17 @@ bool Coordinator::RunTables() {
     const TableBuilder::Built built =
         builder->Build(members, instance_, &table_version_);
     MutexLock lock(&mu_);
-    if (parts_->tables.Publish(*builder, built, &effects))
+    if (parts_->tables.Publish(*builder, built, &deferred))
       published.insert(builder->key().dataset_id);
   }
   MutexLock lock(&mu_);
-  TellTables(published, members.size(), parts_.get(), &effects);
+  TellTables(published, members.size(), parts_.get(), &deferred);
   return true;
 }
 
 bool Coordinator::TellShares() {
   const KeptShares::Changes changes = kept_->Take();
-  Effects effects;
+  DeferredActions deferred;
   for (const auto& [dataset, workers] : changes) {
     std::vector<std::shared_ptr<const Assignment>> tables;
     {
@@ -272,7 +272,7 @@ bool Coordinator::TellShares() {
         table->AddOtherOwners(worker, &others);
     MutexLock lock(&mu_);
     parts_->sessions.TellOwned(dataset, {others.begin(), others.end()});
-    effects.Add(wake_);
+    deferred.Add(wake_);
   }
   return !changes.empty();
 }

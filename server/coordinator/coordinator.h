@@ -40,7 +40,7 @@
 #include "core/cluster/certificate_term.h"
 #include "core/mutex.h"
 #include "server/coordinator/parts/config.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/pool_decisions.h"
 #include "server/jobs/job_creation.h"
 #include "server/membership/kept_shares.h"
@@ -268,7 +268,7 @@ class Coordinator {
                  Now now) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckArrived(const IndexHeader& header, Now now)
       ABSL_LOCKS_EXCLUDED(mu_);
-  void CollectBlocks(Now now, Effects* effects)
+  void CollectBlocks(Now now, DeferredActions* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
   // Sends owners the cached fractions of their peers. Returns false if nothing

@@ -32,17 +32,17 @@ class MuteWrite final : public AnsweredWrite {
         event_(std::move(event)),
         code_(code),
         what_(std::move(what)) {}
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     return event_;
   }
 
  private:
-  void Changed(Effects* effects) override {
+  void Changed(DeferredActions* deferred) override {
     announcer_->Tell({"finding." + what_,
                       "info",
                       {"finding/" + code_},
                       fmt::format("finding {} was {}", code_, what_)},
-                     effects);
+                     deferred);
   }
 
   Announcer* const announcer_;
@@ -74,7 +74,7 @@ std::vector<Finding> Coordinator::Findings(Now now) const {
 
 void Coordinator::CompareFindings(Now now) {
   const std::vector<Finding> findings = Findings(now);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->announcer.Seen(now);
   for (FindingWatch::Change& change :
@@ -93,7 +93,7 @@ void Coordinator::CompareFindings(Now now) {
       what.message = fmt::format("{} is over, after {}: {}", finding.code,
                                  Lasted(change.lasted), finding.summary);
     }
-    parts_->announcer.Tell(what, &effects);
+    parts_->announcer.Tell(what, &deferred);
   }
 }
 
@@ -116,25 +116,25 @@ void Coordinator::MuteFinding(const std::string& code,
   for (const Finding& finding : Findings(now))
     if (finding.code == code && finding.severity == "error")
       muted.severity = "error";
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->writes.Enqueue(
       std::make_unique<MuteWrite>(&parts_->announcer,
                                   Event{{}, std::move(muted), {}}, code,
                                   "muted", std::move(done)),
-      &effects);
+      &deferred);
 }
 
 void Coordinator::UnmuteFinding(const std::string& code, Done done) {
   if (absl::Status known = CheckFindingCode(code); !known.ok())
     return done(known);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->writes.Enqueue(
       std::make_unique<MuteWrite>(&parts_->announcer,
                                   Event{{}, FindingUnmuted{code}, {}}, code,
                                   "unmuted", std::move(done)),
-      &effects);
+      &deferred);
 }
 
 void Coordinator::SetCertificate(std::optional<CertificateTerm> term) {

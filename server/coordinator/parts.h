@@ -99,7 +99,7 @@ struct Parts {
   MonotonicTime collect_at = MonotonicTime::min();  // when blocks are collected
 
   // Reports the time: the first call starts the parts.
-  void Seen(Now now, Effects* effects);
+  void Seen(Now now, DeferredActions* deferred);
 };
 
 }  // namespace leat::server

@@ -20,9 +20,9 @@ void Coordinator::DecidePools(Now now) {
   pool_decisions_.Decide(
       now.mono, [this](MonotonicTime since) { return WorkersSince(since); },
       &seen);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->pools.Publish(seen, now, &effects);
+  parts_->pools.Publish(seen, now, &deferred);
 }
 
 void Coordinator::SetPool(const std::string& name, const PoolBounds& bounds,
@@ -30,9 +30,9 @@ void Coordinator::SetPool(const std::string& name, const PoolBounds& bounds,
   absl::Status fits = CheckPoolName(name);
   fits.Update(CheckPoolBounds(bounds));
   if (!fits.ok()) return done(fits);
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->pools.Set(name, bounds, std::move(done), &effects);
+  parts_->pools.Set(name, bounds, std::move(done), &deferred);
 }
 
 std::vector<PoolView> Coordinator::Pools(MonotonicTime now) const {

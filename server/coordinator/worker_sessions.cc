@@ -33,7 +33,7 @@ class DrainWrite final : public AnsweredWrite {
         drain_(drain),
         now_(now) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const bool drained = parts_->state.drained().contains(name_);
     if (parts_->membership.Find(name_) == nullptr && !drained)
       return NotFound("no worker \"{}\"", name_);
@@ -47,7 +47,7 @@ class DrainWrite final : public AnsweredWrite {
   }
 
  private:
-  void Changed(Effects* effects) override {
+  void Changed(DeferredActions* deferred) override {
     if (!parts_->membership.SetDrained(name_, drain_)) return;
     parts_->announcer.Tell(
         {drain_ ? "worker.drained" : "worker.undrained",
@@ -56,9 +56,9 @@ class DrainWrite final : public AnsweredWrite {
          drain_
              ? fmt::format("worker {} drains: it owns no shard any more", name_)
              : fmt::format("worker {} may own shards again", name_)},
-        effects);
-    parts_->tables.MembersChanged(now_, effects);
-    parts_->datasets.AssignListings(now_, effects);
+        deferred);
+    parts_->tables.MembersChanged(now_, deferred);
+    parts_->datasets.AssignListings(now_, deferred);
   }
 
   Parts* const parts_;
@@ -70,10 +70,10 @@ class DrainWrite final : public AnsweredWrite {
 // kAlreadyExists, kResourceExhausted: it may not register.
 absl::Status MayRegister(const WorkerRegistration& registration,
                          const Membership::Worker* known, const Parts& parts,
-                         Effects* effects) {
+                         DeferredActions* deferred) {
   if (known != nullptr && !known->lost &&
       known->registration->identity != registration.identity) {
-    effects->Add([registration, its = known->registration->identity] {
+    deferred->Add([registration, its = known->registration->identity] {
       LOG_WARN("worker.refused worker={} identity={} registered_by={}",
                registration.name, registration.identity, its);
     });
@@ -92,7 +92,7 @@ absl::Status MayRegister(const WorkerRegistration& registration,
 
 // Announces the changes of a heartbeat.
 void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
-              Parts* parts, Effects* effects) {
+              Parts* parts, DeferredActions* deferred) {
   const std::string& name = worker.registration->name;
   const std::string weight = fmt::format("weight={:.3f}", worker.weight);
   const bool failing = !worker.failures.empty();
@@ -102,7 +102,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
                            {"worker/" + name},
                            fmt::format("worker {} is heard of again", name),
                            weight},
-                          effects);
+                          deferred);
   if (was_failing && !failing) {
     parts->announcer.Tell(
         {"worker.storage_recovered",
@@ -110,7 +110,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
          {"worker/" + name},
          fmt::format("worker {} reads its storage again", name),
          weight},
-        effects);
+        deferred);
   } else if (failing && !was_failing) {
     const v1::StorageFailure& first = worker.failures.front();
     parts->announcer.Tell({"worker.storage_fails",
@@ -118,9 +118,9 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
                            {"worker/" + name},
                            fmt::format("worker {} cannot read {}: {}", name,
                                        first.root(), first.error())},
-                          effects);
+                          deferred);
   } else if (!was_lost) {  // weight changes are frequent, so no event
-    effects->Add([name, weight] {
+    deferred->Add([name, weight] {
       LOG_INFO("worker.weight worker={} {}", name, weight);
     });
   }
@@ -128,7 +128,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
 
 // Jobs of one plan may have different budgets, or none.
 void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
-                     Effects* effects) {
+                     DeferredActions* deferred) {
   const State& state = parts->state;
   std::vector<const JobInfo*> standing;  // jobs that are not given up yet
   for (const std::string& name : state.JobsWith(counted.plan_hash)) {
@@ -146,20 +146,20 @@ void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
                            "error",
                            {"job/" + job->spec.name},
                            std::string(Message(verdict))},
-                          effects);
+                          deferred);
     for (const SessionId id : parts->sessions.consumers().OfJob(job->spec.name))
       parts->sessions.WakeLater(id);
-    effects->Add(parts->wake);
+    deferred->Add(parts->wake);
   }
 }
 
 void NoteBadSamples(const BadSampleReport& report, Parts* parts,
-                    Effects* effects) {
+                    DeferredActions* deferred) {
   for (const JobBadSamples& reported : report.jobs)
     if (parts->state.FindJob(reported.job) != nullptr)
       parts->bad_samples.Describe(reported.job, reported.samples);
   for (const CountedBadSamples& counted : report.plans)
-    CountBadSamples(counted, parts, effects);
+    CountBadSamples(counted, parts, deferred);
 }
 
 absl::Status Replaced(const WorkerSession& session) {
@@ -178,14 +178,14 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     return InvalidArgument("worker {}: threads 0: want at least 1",
                            registration.name);
   const uint64_t sequence = store_->sequence();
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   const std::string& name = registration.name;
   if (parts.shut_down) return Stopping();
   RETURN_IF_ERROR(
-      MayRegister(registration, parts.membership.Find(name), parts, &effects));
-  parts.Seen(now, &effects);
+      MayRegister(registration, parts.membership.Find(name), parts, &deferred));
+  parts.Seen(now, &deferred);
   const SessionId id = parts.sessions.NewId();
   const SessionId replaced = parts.membership.Register(
       registration, id, parts.state.drained().contains(name), now);
@@ -199,9 +199,9 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
                      "the older one ends",
                      name),
          fmt::format("session={}", replaced)},
-        &effects);
+        &deferred);
     old->second.replaced = true;
-    effects.Add(old->second.wake);
+    deferred.Add(old->second.wake);
   }
   kept_->Forget(name);
   parts.workers_came = true;
@@ -210,7 +210,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   session.name = name;
   session.wake = std::move(wake);
   if (store_->durable() && registration.highest_sequence_seen > sequence)
-    effects.Add([name, seen = registration.highest_sequence_seen, sequence] {
+    deferred.Add([name, seen = registration.highest_sequence_seen, sequence] {
       LOG_ERROR("state.regressed worker={} has_seen={} sequence={}", name, seen,
                 sequence);
     });
@@ -223,20 +223,20 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
                    registration.version),
        fmt::format("address={} threads={} session={}", registration.address,
                    registration.threads, id)},
-      &effects);
+      &deferred);
   // Listings by the worker's previous process are lost.
-  parts.datasets.LoseWorker(name, now, &effects);
+  parts.datasets.LoseWorker(name, now, &deferred);
   parts.tables.ProlongHold(now);
-  parts.tables.MembersChanged(now, &effects);
-  parts.datasets.AssignListings(now, &effects);
-  effects.Add(session.wake);
+  parts.tables.MembersChanged(now, &deferred);
+  parts.datasets.AssignListings(now, &deferred);
+  deferred.Add(session.wake);
   return id;
 }
 
 absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
                                     const BadSampleReport& bad_samples, Now now,
                                     StorageFailures failures) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   const auto it = parts.sessions.workers().find(id);
@@ -246,25 +246,25 @@ absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
   if (session.replaced) return Replaced(session);
   Membership::Worker* worker = parts.membership.Find(id);
   if (worker == nullptr) return NotFound("no session {}", id);
-  NoteBadSamples(bad_samples, &parts, &effects);
+  NoteBadSamples(bad_samples, &parts, &deferred);
   if (parts.settling.Answered(id, &session, bad_samples.answers))
-    effects.Add(wake_);
+    deferred.Add(wake_);
   parts.announcer.Seen(now);
   if (report.stats != nullptr) {
-    effects.Add(
+    deferred.Add(
         [this, name = session.name, stats = report.stats, mono = now.mono] {
           statistics_.NoteWorker(name, *stats, mono);
         });
-    parts.tables.NoteKept(session.name, *report.stats, now, &effects);
+    parts.tables.NoteKept(session.name, *report.stats, now, &deferred);
   }
   const bool was_lost = worker->lost;
   const bool was_failing = !worker->failures.empty();
   if (!parts.membership.Heartbeat(worker, std::move(report),
                                   std::move(failures), now))
     return absl::OkStatus();
-  TellBeat(*worker, was_lost, was_failing, &parts, &effects);
-  if (was_lost) parts.datasets.AssignListings(now, &effects);
-  parts.tables.MembersChanged(now, &effects);
+  TellBeat(*worker, was_lost, was_failing, &parts, &deferred);
+  if (was_lost) parts.datasets.AssignListings(now, &deferred);
+  parts.tables.MembersChanged(now, &deferred);
   return absl::OkStatus();
 }
 
@@ -301,7 +301,7 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
 }
 
 void Coordinator::CloseWorker(SessionId id, bool left, Now now) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
   const auto it = parts.sessions.workers().find(id);
@@ -319,27 +319,27 @@ void Coordinator::CloseWorker(SessionId id, bool left, Now now) {
        left ? fmt::format("worker {} left in good order", name)
             : fmt::format("the connection to worker {} broke", name),
        fmt::format("session={}", id)},
-      &effects);
+      &deferred);
   const bool changed = parts.membership.Disconnect(id, left, now);
   // A listing cannot be answered on a stream that has ended.
-  parts.datasets.LoseWorker(name, now, &effects);
-  parts.datasets.AssignListings(now, &effects);
-  if (changed) parts.tables.MembersChanged(now, &effects);
-  effects.Add(wake_);
+  parts.datasets.LoseWorker(name, now, &deferred);
+  parts.datasets.AssignListings(now, &deferred);
+  if (changed) parts.tables.MembersChanged(now, &deferred);
+  deferred.Add(wake_);
 }
 
 void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
                               Done done) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->writes.Enqueue(std::make_unique<DrainWrite>(parts_.get(), name, drain,
                                                       now, std::move(done)),
-                         &effects);
+                         &deferred);
 }
 
 absl::Status Coordinator::SetWorkerLogLevel(std::string_view name,
                                             std::string_view level) {
-  Effects effects;
+  DeferredActions deferred;
   MutexLock lock(&mu_);
   if (parts_->membership.Find(name) == nullptr)
     return NotFound("no worker \"{}\"", name);
@@ -347,7 +347,7 @@ absl::Status Coordinator::SetWorkerLogLevel(std::string_view name,
   if (session == nullptr)
     return Unavailable("worker {} is not connected", name);
   session->log_level = std::string(level);
-  effects.Add(session->wake);
+  deferred.Add(session->wake);
   return absl::OkStatus();
 }
 

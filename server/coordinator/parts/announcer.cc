@@ -32,13 +32,13 @@ void Log(std::string_view severity, const std::string& line) {
 
 }  // namespace
 
-void Announcer::Tell(const Announcement& what, Effects* effects) {
+void Announcer::Tell(const Announcement& what, DeferredActions* deferred) {
   events_->Note({.at = latest_,
                  .type = what.type,
                  .severity = what.severity,
                  .subjects = what.subjects,
                  .message = what.message});
-  effects->Add([this, severity = what.severity, line = LineOf(what)] {
+  deferred->Add([this, severity = what.severity, line = LineOf(what)] {
     Log(severity, line);
     events_->WakeWatchers();
   });

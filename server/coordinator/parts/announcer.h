@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/observe/cluster_events.h"
 #include "server/state/types.h"
 
@@ -41,7 +41,7 @@ class Announcer {
   void Seen(Now now) { latest_ = now.wall; }
   // Notes an event. When the lock is released, its log line is written and
   // watchers are woken.
-  void Tell(const Announcement& what, Effects* effects);
+  void Tell(const Announcement& what, DeferredActions* deferred);
 
  private:
   ClusterEvents* const events_;

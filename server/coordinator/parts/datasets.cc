@@ -64,7 +64,7 @@ class Datasets::ListingWrite final : public AnsweredWrite {
         header_(header),
         now_(now) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     ASSIGN_OR_RETURN(
         const Indexing::Request* request,
         datasets_->indexing_.Current(header_.dataset_id, header_.request_id));
@@ -75,16 +75,16 @@ class Datasets::ListingWrite final : public AnsweredWrite {
   }
 
  private:
-  void Changed(Effects* effects) override {
-    datasets_->NoteListed(header_, before_, now_, effects);
+  void Changed(DeferredActions* deferred) override {
+    datasets_->NoteListed(header_, before_, now_, deferred);
     datasets_->FinishListing(header_.dataset_id, absl::OkStatus(), now_,
-                             effects);
+                             deferred);
   }
-  void Refused(const absl::Status& why, Effects* effects) override {
-    effects->Add([id = ShortId(header_.dataset_id), why] {
+  void Refused(const absl::Status& why, DeferredActions* deferred) override {
+    deferred->Add([id = ShortId(header_.dataset_id), why] {
       LOG_WARN("dataset.not_written dataset={} {}", id, why.ToString());
     });
-    datasets_->FinishListing(header_.dataset_id, why, now_, effects);
+    datasets_->FinishListing(header_.dataset_id, why, now_, deferred);
   }
 
   Datasets* const datasets_;
@@ -110,20 +110,20 @@ absl::Status Datasets::CheckUpload(const IndexHeader& header) {
 }
 
 void Datasets::Listed(const IndexHeader& header, Now now, const Done& done,
-                      Effects* effects) {
+                      DeferredActions* deferred) {
   // If another attempt was begun meanwhile, this one must not end it.
   const absl::StatusOr<Indexing::Request*> request =
       indexing_.Current(header.dataset_id, header.request_id);
   if (!request.ok())
-    return effects->Add([done, why = request.status()] { done(why); });
+    return deferred->Add([done, why = request.status()] { done(why); });
   (*request)->uploaded = true;
   uses_.writes->Enqueue(std::make_unique<ListingWrite>(this, header, now, done),
-                        effects);
+                        deferred);
 }
 
 // `before`: the ID of the reader's previous listing; empty: it had none.
 void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
-                          Now now, Effects* effects) {
+                          Now now, DeferredActions* deferred) {
   const State& state = *uses_.state;
   const DatasetInfo& dataset = *state.CurrentListing(header.dataset_id)->info;
   if (header.look) (*uses_.looks)[dataset.id] = {.at = now, .changes = {}};
@@ -137,7 +137,7 @@ void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
                      Counted(dataset.shards.num_samples(), "sample")),
          fmt::format("id={} samples={}", ShortId(dataset.id),
                      dataset.shards.num_samples())},
-        effects);
+        deferred);
   uses_.looks->erase(before);
   const std::vector<std::string> jobs = state.JobsOf(before);
   std::vector<std::string> subjects = {subject};
@@ -151,11 +151,11 @@ void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
                    Counted(dataset.shards.num_samples(), "sample"),
                    header.changes.empty() ? "" : "; ",
                    fmt::join(header.changes, "; "), jobs.size())},
-      effects);
+      deferred);
 }
 
 absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
-                                  Effects* effects) {
+                                  DeferredActions* deferred) {
   ASSIGN_OR_RETURN(Indexing::Request * request,
                    indexing_.Current(looked.reader_id, looked.request_id));
   if (!request->look)
@@ -164,7 +164,7 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
   if (looked.lists) {  // it gets the timeout of a listing
     request->look.reset();
     request->deadline = now.mono + uses_.config->indexing.attempt_timeout;
-    effects->Add(wake_);
+    deferred->Add(wake_);
     return absl::OkStatus();
   }
   const DatasetRecord* dataset = uses_.state->CurrentListing(looked.reader_id);
@@ -176,7 +176,7 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
     request->look.reset();
     request->worker.clear();
     request->deadline = MonotonicTime::max();
-    AssignListings(now, effects);
+    AssignListings(now, deferred);
     return absl::OkStatus();
   }
   if (looked.entries > 0) {
@@ -189,26 +189,27 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
            {"dataset/" + name},
            fmt::format("dataset {} has changed since it was listed: {}", name,
                        fmt::join(looked.changes, "; "))},
-          effects);
+          deferred);
     last = {now, looked.entries, looked.total, looked.changes};
   }
-  FinishListing(looked.reader_id, absl::OkStatus(), now, effects);
+  FinishListing(looked.reader_id, absl::OkStatus(), now, deferred);
   return absl::OkStatus();
 }
 
 void Datasets::Refuse(const std::string& dataset_id, uint64_t request_id,
-                      const absl::Status& why, Now now, Effects* effects) {
+                      const absl::Status& why, Now now,
+                      DeferredActions* deferred) {
   const absl::StatusOr<Indexing::Request*> request =
       indexing_.Current(dataset_id, request_id);
   if (!request.ok() || (*request)->uploaded) return;
   const std::string worker = (*request)->worker;
-  effects->Add([id = ShortId(dataset_id), worker, why] {
+  deferred->Add([id = ShortId(dataset_id), worker, why] {
     LOG_WARN("dataset.index_refused dataset={} worker={} {}", id, worker,
              Message(why));
   });
   if (absl::IsDataLoss(why)) {
-    GiveUp(indexing_.TryAgain(dataset_id, "sent it damaged"), now, effects);
-    AssignListings(now, effects);
+    GiveUp(indexing_.TryAgain(dataset_id, "sent it damaged"), now, deferred);
+    AssignListings(now, deferred);
     return;
   }
   GiveUp(
@@ -216,18 +217,18 @@ void Datasets::Refuse(const std::string& dataset_id, uint64_t request_id,
         Annotate(why, fmt::format("the index that worker {} made of {} is "
                                   "refused",
                                   worker, Redacted((*request)->reader_text)))}},
-      now, effects);
+      now, deferred);
 }
 
 absl::Status Datasets::Fail(const std::string& dataset_id, uint64_t request_id,
                             const absl::Status& why, Now now,
-                            Effects* effects) {
+                            DeferredActions* deferred) {
   ASSIGN_OR_RETURN(Indexing::Request * request,
                    indexing_.Current(dataset_id, request_id));
   const absl::Status failure =
       Annotate(why.ok() ? Internal("no reason given") : why,
                fmt::format("worker {} cannot list it", request->worker));
-  GiveUp({{dataset_id, failure}}, now, effects);
+  GiveUp({{dataset_id, failure}}, now, deferred);
   return absl::OkStatus();
 }
 
@@ -240,12 +241,12 @@ absl::Status Datasets::Prolong(const std::string& dataset_id,
 }
 
 void Datasets::LoseWorker(const std::string& worker, Now now,
-                          Effects* effects) {
-  GiveUp(indexing_.LoseWorker(worker), now, effects);
+                          DeferredActions* deferred) {
+  GiveUp(indexing_.LoseWorker(worker), now, deferred);
 }
 
 void Datasets::GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
-                      Effects* effects) {
+                      DeferredActions* deferred) {
   for (const auto& [dataset_id, why] : given_up) {
     // Existing jobs attach without the look.
     if (!indexing_.Find(dataset_id)->look_only) {
@@ -255,30 +256,30 @@ void Datasets::GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
            "warn",
            {"dataset/" + ShortId(dataset_id)},
            fmt::format("a dataset could not be listed: {}", Message(why))},
-          effects);
+          deferred);
     }
-    FinishListing(dataset_id, why, now, effects);
+    FinishListing(dataset_id, why, now, deferred);
   }
 }
 
 // Continues the calls that wait for the dataset.
 void Datasets::FinishListing(const std::string& reader_id,
                              const absl::Status& status, Now now,
-                             Effects* effects) {
+                             DeferredActions* deferred) {
   Indexing::Request request;
   if (const Indexing::Request* found = indexing_.Find(reader_id))
     request = *found;
   indexing_.Finish(reader_id);
   for (auto& refreshed : status.ok() ? refreshes_.TakeServed(reader_id, request)
                                      : refreshes_.Take(reader_id))
-    effects->Add(
+    deferred->Add(
         [refreshed = std::move(refreshed), status] { refreshed(status); });
   if (refreshes_.Wants(reader_id))
-    AskAgain(reader_id, request.reader, request.reader_text, now, effects);
-  GoOn(reader_id, request, status, now, effects);
+    AskAgain(reader_id, request.reader, request.reader_text, now, deferred);
+  GoOn(reader_id, request, status, now, deferred);
 }
 
-void Datasets::AssignListings(Now now, Effects* effects) {
+void Datasets::AssignListings(Now now, DeferredActions* deferred) {
   for (auto& [name, directive] : indexing_.Assign(*uses_.membership, now)) {
     WorkerSession* const session = uses_.sessions->OfWorker(name);
     if (session == nullptr) continue;
@@ -290,23 +291,23 @@ void Datasets::AssignListings(Now now, Effects* effects) {
            {"dataset/" + dataset, "worker/" + name},
            fmt::format("worker {} lists a dataset for the job that wants it",
                        name)},
-          effects);
+          deferred);
     else
-      effects->Add([dataset, name = name] {
+      deferred->Add([dataset, name = name] {
         LOG_INFO("dataset.looking dataset={} worker={}", dataset, name);
       });
     indexing_.Find(directive.dataset_id)->covers = uses_.sessions->next_id();
     directive.max_index_bytes = uses_.config->max_index_bytes;
     directive.index_block_bytes = uses_.config->index_block_bytes;
     session->directives.push_back(std::move(directive));
-    effects->Add(session->wake);
+    deferred->Add(session->wake);
   }
 }
 
-void Datasets::Tick(Now now, Effects* effects) {
-  GiveUp(indexing_.Expire(now), now, effects);
-  AssignListings(now, effects);
-  AnswerLate(now, effects);
+void Datasets::Tick(Now now, DeferredActions* deferred) {
+  GiveUp(indexing_.Expire(now), now, deferred);
+  AssignListings(now, deferred);
+  AnswerLate(now, deferred);
 }
 
 MonotonicTime Datasets::NextDeadline() const {

@@ -29,7 +29,7 @@
 #include "server/coordinator/parts/announcer.h"
 #include "server/coordinator/parts/config.h"
 #include "server/coordinator/parts/decoder_choice.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/expiry.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
@@ -65,12 +65,14 @@ class Datasets {
   // --- Calls that wait; see Coordinator's functions
 
   // Answers through the creation's `done`. kResourceExhausted: too many wait.
-  void Create(uint64_t id, JobCreation creation, Now now, Effects* effects);
+  void Create(uint64_t id, JobCreation creation, Now now,
+              DeferredActions* deferred);
   size_t waiting() const { return creations_.size(); }
   void CancelWait(uint64_t id);
-  void DeleteJob(const std::string& name, Done done, Effects* effects);
-  void Refresh(const std::string& key, Now now, Done done, Effects* effects);
-  void Delete(const std::string& key, Done done, Effects* effects);
+  void DeleteJob(const std::string& name, Done done, DeferredActions* deferred);
+  void Refresh(const std::string& key, Now now, Done done,
+               DeferredActions* deferred);
+  void Delete(const std::string& key, Done done, DeferredActions* deferred);
 
   // --- Listings
 
@@ -78,26 +80,28 @@ class Datasets {
   absl::Status CheckUpload(const IndexHeader& header);
   // Makes the listing durable. All blocks of the header are there.
   void Listed(const IndexHeader& header, Now now, const Done& done,
-              Effects* effects);
+              DeferredActions* deferred);
   absl::Status NoteLooked(const DatasetLooked& looked, Now now,
-                          Effects* effects);
+                          DeferredActions* deferred);
   absl::Status Fail(const std::string& dataset_id, uint64_t request_id,
-                    const absl::Status& why, Now now, Effects* effects);
+                    const absl::Status& why, Now now,
+                    DeferredActions* deferred);
   void Refuse(const std::string& dataset_id, uint64_t request_id,
-              const absl::Status& why, Now now, Effects* effects);
+              const absl::Status& why, Now now, DeferredActions* deferred);
   // Prolongs the attempt. kNotFound: it is not the current one.
   absl::Status Prolong(const std::string& dataset_id, uint64_t request_id,
                        Now now);
   // Reports that the worker is gone: its listings wait again, or are given up,
   // which the calls that wait for them are told.
-  void LoseWorker(const std::string& worker, Now now, Effects* effects);
+  void LoseWorker(const std::string& worker, Now now,
+                  DeferredActions* deferred);
   // Assigns waiting listings to ready workers.
-  void AssignListings(Now now, Effects* effects);
+  void AssignListings(Now now, DeferredActions* deferred);
 
-  void Tick(Now now, Effects* effects);
+  void Tick(Now now, DeferredActions* deferred);
   MonotonicTime NextDeadline() const;  // max(): never
   // Answers all waiting calls.
-  void Stop(Effects* effects);
+  void Stop(DeferredActions* deferred);
 
   const Indexing& indexing() const { return indexing_; }
 
@@ -107,26 +111,29 @@ class Datasets {
   class ListingWrite;
   class Deletion;
 
-  void BeginJob(uint64_t creation, Now now, Effects* effects);
-  void WriteJob(uint64_t creation, Effects* effects);
-  void JobWritten(uint64_t creation, const std::string& name, Effects* effects);
-  void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects);
-  void AnswerLate(Now now, Effects* effects);
+  void BeginJob(uint64_t creation, Now now, DeferredActions* deferred);
+  void WriteJob(uint64_t creation, DeferredActions* deferred);
+  void JobWritten(uint64_t creation, const std::string& name,
+                  DeferredActions* deferred);
+  void Answer(uint64_t creation, JobCreation::Answer answer,
+              DeferredActions* deferred);
+  void AnswerLate(Now now, DeferredActions* deferred);
   void AskAgain(const std::string& reader_id, const Node& reader,
-                const std::string& reader_text, Now now, Effects* effects);
+                const std::string& reader_text, Now now,
+                DeferredActions* deferred);
   void NoteListed(const IndexHeader& header, const std::string& before, Now now,
-                  Effects* effects);
+                  DeferredActions* deferred);
   void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
-              Effects* effects);
+              DeferredActions* deferred);
   void FinishListing(const std::string& reader_id, const absl::Status& status,
-                     Now now, Effects* effects);
+                     Now now, DeferredActions* deferred);
   // Asks for a dataset that the creation waits for.
   absl::Status AskFor(const JobCreation& creation, const PreparedSource& source,
                       Now now);
   // Returns what has changed in the datasets of the existing job.
   std::string ChangesOf(const JobCreation& creation) const;
   void GoOn(const std::string& reader_id, const Indexing::Request& request,
-            const absl::Status& status, Now now, Effects* effects);
+            const absl::Status& status, Now now, DeferredActions* deferred);
   void DropUnwanted(const std::string& reader_id);
 
   const Uses uses_;

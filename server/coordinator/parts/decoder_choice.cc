@@ -19,25 +19,26 @@ class DecoderChoice::PinWrite final : public Write {
   PinWrite(DecoderChoice* choice, DecoderClass decoder_class, Now now)
       : choice_(choice), class_(decoder_class), now_(now) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     std::vector<Digest> plans = choice_->ToPin(class_);
     const std::optional<Decoders> decoders = choice_->MostThreads(class_);
     if (plans.empty() || !decoders) return std::nullopt;
     pinned_ = {std::move(plans), decoders->digest, decoders->libraries};
     return Event{{}, pinned_, {}};
   }
-  void Applied(Effects* effects) override {
+  void Applied(DeferredActions* deferred) override {
     if (pinned_.plans.empty()) return;
-    effects->Add([decoder_class = class_, pinned = pinned_] {
+    deferred->Add([decoder_class = class_, pinned = pinned_] {
       LOG_INFO("decoders.pinned decoder={} digest={} libraries=\"{}\" plans={}",
                Name(decoder_class), ShortHex(pinned.digest), pinned.libraries,
                pinned.plans.size());
     });
-    for (const Digest& plan : pinned_.plans) choice_->MoveTables(plan, effects);
+    for (const Digest& plan : pinned_.plans)
+      choice_->MoveTables(plan, deferred);
   }
-  void Failed(const absl::Status&, Effects* effects) override {
+  void Failed(const absl::Status&, DeferredActions* deferred) override {
     choice_->pin_at_ = now_.mono + kPinAgain;
-    effects->Add(choice_->wake_);
+    deferred->Add(choice_->wake_);
   }
 
  private:
@@ -53,9 +54,9 @@ void DecoderChoice::Recover() {
       loaded_.insert(job.info->plan_hash);
 }
 
-void DecoderChoice::Soon(Effects* effects) {
+void DecoderChoice::Soon(DeferredActions* deferred) {
   pin_at_ = MonotonicTime::min();
-  effects->Add(wake_);
+  deferred->Add(wake_);
 }
 
 std::vector<Digest> DecoderChoice::ToPin(DecoderClass decoder_class) const {
@@ -86,7 +87,7 @@ std::optional<Decoders> DecoderChoice::MostThreads(
   return std::nullopt;
 }
 
-void DecoderChoice::Tick(bool changed, Now now, Effects* effects) {
+void DecoderChoice::Tick(bool changed, Now now, DeferredActions* deferred) {
   if (!tables_->held()) loaded_.clear();
   if (changed) pin_at_ = MonotonicTime::min();
   if (!pin_at_ || now.mono < *pin_at_) return;
@@ -95,7 +96,7 @@ void DecoderChoice::Tick(bool changed, Now now, Effects* effects) {
        {DecoderClass::kExact, DecoderClass::kNvjpeg})
     if (!ToPin(decoder_class).empty() && MostThreads(decoder_class))
       writes_->Enqueue(std::make_unique<PinWrite>(this, decoder_class, now),
-                       effects);
+                       deferred);
 }
 
 MonotonicTime DecoderChoice::NextDeadline() const {
@@ -104,7 +105,8 @@ MonotonicTime DecoderChoice::NextDeadline() const {
 
 // The plan was pinned: moves its jobs and consumers from the table of plans
 // that are not.
-void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
+void DecoderChoice::MoveTables(const Digest& plan_hash,
+                               DeferredActions* deferred) {
   const JobRecord* const job = state_->FindJob(plan_hash);
   if (job == nullptr) return;
   const std::vector<TableKey> to = KeysOf(*state_, *job->info);
@@ -114,13 +116,13 @@ void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   // All users move first: a table is removed with its last user.
   const std::set<SessionId> consumers = all.OfPlan(plan_hash);
   const size_t users = state_->JobsWith(plan_hash).size() + consumers.size();
-  for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, effects);
+  for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, deferred);
   for (const SessionId id : consumers) {
     all.Move(id, to);
     sessions_->WakeLater(id);  // its table may already exist for another plan
   }
-  effects->Add(wake_);
-  for (size_t i = 0; i < users; ++i) tables_->Release(from, effects);
+  deferred->Add(wake_);
+  for (size_t i = 0; i < users; ++i) tables_->Release(from, deferred);
 }
 
 }  // namespace leat::server

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/tables.h"
 #include "server/coordinator/parts/writes.h"
 #include "server/membership/membership.h"
@@ -45,16 +45,16 @@ class DecoderChoice {
   // The state was loaded: its plans that have not begun wait as long as tables.
   void Recover();
   // Reports that there are plans that have not begun.
-  void Soon(Effects* effects);
+  void Soon(DeferredActions* deferred);
   // `changed`: the set of workers has changed.
-  void Tick(bool changed, Now now, Effects* effects);
+  void Tick(bool changed, Now now, DeferredActions* deferred);
   MonotonicTime NextDeadline() const;  // max(): never
 
  private:
   class PinWrite;
   std::vector<Digest> ToPin(DecoderClass decoder_class) const;
   std::optional<Decoders> MostThreads(DecoderClass decoder_class) const;
-  void MoveTables(const Digest& plan_hash, Effects* effects);
+  void MoveTables(const Digest& plan_hash, DeferredActions* deferred);
 
   const State* const state_;
   const Membership* const membership_;

@@ -25,11 +25,11 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 class Expiry::UsedWrite final : public Write {
  public:
   explicit UsedWrite(std::vector<std::string> jobs) : jobs_(std::move(jobs)) {}
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     return Event{{}, JobsUsed{jobs_}, {}};
   }
-  void Applied(Effects*) override {}
-  void Failed(const absl::Status&, Effects*) override {}
+  void Applied(DeferredActions*) override {}
+  void Failed(const absl::Status&, DeferredActions*) override {}
 
  private:
   const std::vector<std::string> jobs_;
@@ -41,7 +41,7 @@ class Expiry::JobWrite final : public Write {
   JobWrite(Expiry* expiry, const std::string& name, MonotonicTime used)
       : expiry_(expiry), name_(name), used_(used) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *expiry_->uses_.state;
     const JobRecord* job = state.FindJob(name_);
     const auto last = expiry_->used_at_.find(name_);
@@ -51,7 +51,7 @@ class Expiry::JobWrite final : public Write {
     gone_ = {job->info, KeysOf(state, *job->info)};
     return Event{{}, JobDeleted{name_}, {}};
   }
-  void Applied(Effects* effects) override {
+  void Applied(DeferredActions* deferred) override {
     if (gone_.info == nullptr) return;
     const auto hours =
         std::chrono::duration_cast<std::chrono::hours>(expiry_->ttl_).count();
@@ -62,16 +62,16 @@ class Expiry::JobWrite final : public Write {
          fmt::format("job {} was deleted: nobody used it for {}", name_,
                      Counted(hours, "hour")),
          fmt::format("unused_for_h={}", hours)},
-        effects);
-    expiry_->JobGone(gone_, effects);
+        deferred);
+    expiry_->JobGone(gone_, deferred);
     // The datasets have been unused for as long as the job.
     for (const DatasetInfo& dataset : gone_.info->datasets)
       if (!expiry_->uses_.state->HasJobs(dataset.id))
         expiry_->unused_since_.try_emplace(dataset.id, used_);
     expiry_->sweep_at_ = MonotonicTime::min();
-    effects->Add(expiry_->wake_);
+    deferred->Add(expiry_->wake_);
   }
-  void Failed(const absl::Status&, Effects*) override {}
+  void Failed(const absl::Status&, DeferredActions*) override {}
 
  private:
   Expiry* const expiry_;
@@ -85,7 +85,7 @@ class Expiry::DatasetWrite final : public Write {
   DatasetWrite(Expiry* expiry, const std::string& id)
       : expiry_(expiry), id_(id) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *expiry_->uses_.state;
     Event event{{}, DatasetDeleted{id_}, {}};
     if (expiry_->uses_.tables->assignments().Uses(id_) ||
@@ -94,7 +94,7 @@ class Expiry::DatasetWrite final : public Write {
     name_ = state.NameOf(id_);
     return event;
   }
-  void Applied(Effects* effects) override {
+  void Applied(DeferredActions* deferred) override {
     if (name_.empty()) return;
     expiry_->uses_.announcer->Tell(
         {"dataset.expired",
@@ -102,10 +102,10 @@ class Expiry::DatasetWrite final : public Write {
          {"dataset/" + name_},
          fmt::format("dataset {} was deleted with its index: no job used it",
                      name_)},
-        effects);
+        deferred);
     expiry_->DatasetGone(id_);
   }
-  void Failed(const absl::Status&, Effects*) override {}
+  void Failed(const absl::Status&, DeferredActions*) override {}
 
  private:
   Expiry* const expiry_;
@@ -115,10 +115,10 @@ class Expiry::DatasetWrite final : public Write {
 
 void Expiry::Start(Now now) { started_at_ = sweep_at_ = now.mono; }
 
-void Expiry::Tick(Now now, Effects* effects) {
+void Expiry::Tick(Now now, DeferredActions* deferred) {
   if (ttl_ <= Duration(0) || now.mono < sweep_at_) return;
-  const bool all_jobs = SweepJobs(now, effects);
-  const bool all = SweepDatasets(now, effects) && all_jobs;
+  const bool all_jobs = SweepJobs(now, deferred);
+  const bool all = SweepDatasets(now, deferred) && all_jobs;
   const Duration every = std::max(kSoon, std::min(kExpireEvery, ttl_ / 24));
   sweep_at_ = now.mono + (all ? every : kSoon);
 }
@@ -128,7 +128,7 @@ MonotonicTime Expiry::NextDeadline() const {
 }
 
 // Returns false if there is more to do.
-bool Expiry::SweepJobs(Now now, Effects* effects) {
+bool Expiry::SweepJobs(Now now, DeferredActions* deferred) {
   const bool may_expire =
       now.mono >= started_at_ + std::min(kFirstExpiry, ttl_);
   const Duration store_every = std::min(kStoreUseEvery, ttl_ / 4);
@@ -144,18 +144,18 @@ bool Expiry::SweepJobs(Now now, Effects* effects) {
     if (idle >= ttl_) {
       if (may_expire && expired++ < kExpiriesAtOnce)
         uses_.writes->Enqueue(std::make_unique<JobWrite>(this, name, used_at),
-                              effects);
+                              deferred);
     } else if (before >= idle + store_every) {
       used.push_back(name);
     }
   }
   if (!used.empty())
     uses_.writes->Enqueue(std::make_unique<UsedWrite>(std::move(used)),
-                          effects);
+                          deferred);
   return expired <= kExpiriesAtOnce;
 }
 
-bool Expiry::SweepDatasets(Now now, Effects* effects) {
+bool Expiry::SweepDatasets(Now now, DeferredActions* deferred) {
   size_t expired = 0;
   for (const auto& [id, dataset] : uses_.state->datasets()) {
     if (uses_.state->HasJobs(id) || uses_.tables->assignments().Uses(id)) {
@@ -169,18 +169,18 @@ bool Expiry::SweepDatasets(Now now, Effects* effects) {
                              : std::min<Duration>(ttl_, kReplacedIsKept);
     if (now.mono - since < ttl) continue;
     if (expired++ < kExpiriesAtOnce)
-      uses_.writes->Enqueue(std::make_unique<DatasetWrite>(this, id), effects);
+      uses_.writes->Enqueue(std::make_unique<DatasetWrite>(this, id), deferred);
   }
   return expired <= kExpiriesAtOnce;
 }
 
-void Expiry::JobGone(const GoneJob& job, Effects* effects) {
+void Expiry::JobGone(const GoneJob& job, DeferredActions* deferred) {
   uses_.bad_samples->ForgetJob(job.info->spec.name);
   if (uses_.state->FindJob(job.info->plan_hash) == nullptr)
     uses_.bad_samples->ForgetPlan(job.info->plan_hash);
   used_at_.erase(job.info->spec.name);
   uses_.positions->erase(job.info->spec.name);
-  uses_.tables->Release(job.keys, effects);
+  uses_.tables->Release(job.keys, deferred);
 }
 
 void Expiry::DatasetGone(const std::string& id) {

@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "server/coordinator/parts/announcer.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
 #include "server/coordinator/parts/writes.h"
@@ -69,12 +69,12 @@ class Expiry {
 
   // Sets the first time that is known.
   void Start(Now now);
-  void Tick(Now now, Effects* effects);
+  void Tick(Now now, DeferredActions* deferred);
   MonotonicTime NextDeadline() const;  // max(): never
 
   void JobUsed(const std::string& name, Now now) { used_at_[name] = now.mono; }
   void DatasetUsed(const std::string& id) { unused_since_.erase(id); }
-  void JobGone(const GoneJob& job, Effects* effects);
+  void JobGone(const GoneJob& job, DeferredActions* deferred);
   void DatasetGone(const std::string& id);
 
  private:
@@ -84,8 +84,8 @@ class Expiry {
   bool InUse(const JobInfo& job) const {
     return uses_.consumers->UsesPlan(job.plan_hash);
   }
-  bool SweepJobs(Now now, Effects* effects);
-  bool SweepDatasets(Now now, Effects* effects);
+  bool SweepJobs(Now now, DeferredActions* deferred);
+  bool SweepDatasets(Now now, DeferredActions* deferred);
 
   const Uses uses_;
   const Duration ttl_;

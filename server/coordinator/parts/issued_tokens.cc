@@ -24,9 +24,9 @@ class IssuedTokens::TokenWrite : public AnsweredWrite {
         what_(std::move(what)) {}
 
  protected:
-  void Changed(Effects* effects) override {
-    effects->Add([what = what_] { LOG_INFO("access.{}", what); });
-    tokens_->Publish(now_, effects);
+  void Changed(DeferredActions* deferred) override {
+    deferred->Add([what = what_] { LOG_INFO("access.{}", what); });
+    tokens_->Publish(now_, deferred);
   }
   IssuedTokens* const tokens_;
 
@@ -44,7 +44,7 @@ class IssuedTokens::CreateWrite final : public TokenWrite {
                                token.name, Name(token.role)),
                    std::move(done)),
         token_(token) {}
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const size_t count = tokens_->state_->access().size();
     if (count >= kMaxAccessTokens)
       return ResourceExhausted(
@@ -64,7 +64,7 @@ class IssuedTokens::RevokeWrite final : public TokenWrite {
       : TokenWrite(tokens, now, fmt::format("revoked token={}", key),
                    std::move(done)),
         key_(key) {}
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     ASSIGN_OR_RETURN(const std::string id, tokens_->Find(key_));
     return Event{{}, AccessRevoked{id}, {}};
   }
@@ -83,7 +83,7 @@ IssuedTokens::IssuedTokens(const State* state, Sessions* sessions,
       wake_(std::move(wake)),
       list_(std::make_shared<AccessTokens>()) {}
 
-void IssuedTokens::Publish(Now now, Effects* effects) {
+void IssuedTokens::Publish(Now now, DeferredActions* deferred) {
   auto list = std::make_shared<AccessTokens>();
   list->instance = instance_;
   list->version = list_->version + 1;
@@ -108,21 +108,21 @@ void IssuedTokens::Publish(Now now, Effects* effects) {
     return;
   list_ = std::move(list);
   sessions_->WakeWorkersLater();
-  effects->Add(wake_);
-  if (told_) effects->Add([call = told_, told = list_] { call(told); });
+  deferred->Add(wake_);
+  if (told_) deferred->Add([call = told_, told = list_] { call(told); });
 }
 
 void IssuedTokens::Create(const AccessToken& token, Now now,
-                          AnsweredWrite::Done done, Effects* effects) {
+                          AnsweredWrite::Done done, DeferredActions* deferred) {
   writes_->Enqueue(
       std::make_unique<CreateWrite>(this, token, now, std::move(done)),
-      effects);
+      deferred);
 }
 
 void IssuedTokens::Revoke(const std::string& key, Now now,
-                          AnsweredWrite::Done done, Effects* effects) {
+                          AnsweredWrite::Done done, DeferredActions* deferred) {
   writes_->Enqueue(
-      std::make_unique<RevokeWrite>(this, key, now, std::move(done)), effects);
+      std::make_unique<RevokeWrite>(this, key, now, std::move(done)), deferred);
 }
 
 absl::StatusOr<std::string> IssuedTokens::Find(const std::string& key) const {

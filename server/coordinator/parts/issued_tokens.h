@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/writes.h"
 #include "server/state/state.h"
@@ -35,12 +35,12 @@ class IssuedTokens {
 
   // See Coordinator's CreateAccess and RevokeAccess.
   void Create(const AccessToken& token, Now now, AnsweredWrite::Done done,
-              Effects* effects);
+              DeferredActions* deferred);
   void Revoke(const std::string& key, Now now, AnsweredWrite::Done done,
-              Effects* effects);
+              DeferredActions* deferred);
   // Sends the list, without expired tokens, to the daemon and all worker
   // sessions.
-  void Publish(Now now, Effects* effects);
+  void Publish(Now now, DeferredActions* deferred);
   // Returns when Publish is due; max(): no token expires.
   MonotonicTime due() const { return due_; }
   // Has version 0 before the first Publish.

@@ -35,24 +35,25 @@ class Datasets::JobWrite final : public Write {
   JobWrite(Datasets* datasets, uint64_t creation)
       : datasets_(datasets), creation_(creation) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects* effects) override {
+  absl::StatusOr<std::optional<Event>> Decide(
+      DeferredActions* deferred) override {
     const JobCreation* const creation = datasets_->creations_.Find(creation_);
     if (creation == nullptr) return std::nullopt;  // cancelled
     const Uses& uses = datasets_->uses_;
     JobCreation::Decision decision =
         creation->Decide(*uses.state, *uses.membership, uses.config->jobs);
     if (decision.answer) {
-      datasets_->Answer(creation_, *std::move(decision.answer), effects);
+      datasets_->Answer(creation_, *std::move(decision.answer), deferred);
       return std::nullopt;
     }
     name_ = creation->job().spec.name;
     return std::move(decision.event);
   }
-  void Applied(Effects* effects) override {
-    if (!name_.empty()) datasets_->JobWritten(creation_, name_, effects);
+  void Applied(DeferredActions* deferred) override {
+    if (!name_.empty()) datasets_->JobWritten(creation_, name_, deferred);
   }
-  void Failed(const absl::Status& why, Effects* effects) override {
-    datasets_->Answer(creation_, why, effects);
+  void Failed(const absl::Status& why, DeferredActions* deferred) override {
+    datasets_->Answer(creation_, why, deferred);
   }
 
  private:
@@ -66,7 +67,7 @@ class Datasets::JobDeletion final : public AnsweredWrite {
   JobDeletion(Datasets* datasets, const std::string& name, Done done)
       : AnsweredWrite(std::move(done)), datasets_(datasets), name_(name) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *datasets_->uses_.state;
     Event event{{}, JobDeleted{name_}, {}};
     if (!state.Check(event).ok()) return NotFound("no job \"{}\"", name_);
@@ -76,14 +77,14 @@ class Datasets::JobDeletion final : public AnsweredWrite {
   }
 
  private:
-  void Changed(Effects* effects) override {
+  void Changed(DeferredActions* deferred) override {
     const Uses& uses = datasets_->uses_;
     uses.announcer->Tell({"job.deleted",
                           "info",
                           {"job/" + name_},
                           fmt::format("job {} was deleted", name_)},
-                         effects);
-    if (gone_.info != nullptr) uses.expiry->JobGone(gone_, effects);
+                         deferred);
+    if (gone_.info != nullptr) uses.expiry->JobGone(gone_, deferred);
   }
 
   Datasets* const datasets_;
@@ -96,7 +97,7 @@ class Datasets::Deletion final : public AnsweredWrite {
   Deletion(Datasets* datasets, const std::string& key, Done done)
       : AnsweredWrite(std::move(done)), datasets_(datasets), name_(key) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *datasets_->uses_.state;
     const absl::StatusOr<const DatasetRecord*> dataset =
         state.ResolveDataset(name_);
@@ -110,13 +111,13 @@ class Datasets::Deletion final : public AnsweredWrite {
   }
 
  private:
-  void Changed(Effects* effects) override {
+  void Changed(DeferredActions* deferred) override {
     const Uses& uses = datasets_->uses_;
     uses.announcer->Tell({"dataset.deleted",
                           "info",
                           {"dataset/" + name_},
                           fmt::format("dataset {} was deleted", name_)},
-                         effects);
+                         deferred);
     uses.expiry->DatasetGone(id_);
   }
 
@@ -126,23 +127,23 @@ class Datasets::Deletion final : public AnsweredWrite {
 };
 
 void Datasets::Create(uint64_t id, JobCreation creation, Now now,
-                      Effects* effects) {
+                      DeferredActions* deferred) {
   creations_.Add(id, std::move(creation));
-  BeginJob(id, now, effects);
+  BeginJob(id, now, deferred);
 }
 
-void Datasets::BeginJob(uint64_t id, Now now, Effects* effects) {
+void Datasets::BeginJob(uint64_t id, Now now, DeferredActions* deferred) {
   JobCreation& creation = *creations_.Find(id);
   if (std::optional<JobCreation::Answer> answer =
           creation.Begin(*uses_.state, *uses_.membership))
-    return Answer(id, *std::move(answer), effects);
+    return Answer(id, *std::move(answer), deferred);
   if (creation.phase() == JobCreation::Phase::kWriting)
-    return WriteJob(id, effects);
+    return WriteJob(id, deferred);
   for (const auto& [reader_id, source] : creation.waits_for())
     if (absl::Status asked = AskFor(creation, *source, now); !asked.ok())
-      return Answer(id, asked, effects);
-  AssignListings(now, effects);
-  effects->Add(wake_);
+      return Answer(id, asked, deferred);
+  AssignListings(now, deferred);
+  deferred->Add(wake_);
 }
 
 absl::Status Datasets::AskFor(const JobCreation& creation,
@@ -159,28 +160,28 @@ void Datasets::CancelWait(uint64_t id) {
 
 // Does nothing if it was cancelled or answered already.
 void Datasets::Answer(uint64_t creation, JobCreation::Answer answer,
-                      Effects* effects) {
+                      DeferredActions* deferred) {
   std::optional<JobCreation> taken = creations_.Take(creation);
   if (!taken) return;
   if (answer.ok())
     answer->consumers =
         uses_.sessions->consumers().OfJob(answer->info->spec.name).size();
-  effects->Add(
+  deferred->Add(
       [done = taken->TakeDone(), answer = std::move(answer)]() mutable {
         done(std::move(answer));
       });
 }
 
-void Datasets::WriteJob(uint64_t id, Effects* effects) {
+void Datasets::WriteJob(uint64_t id, DeferredActions* deferred) {
   if (creations_.StartWriting(id))
-    uses_.writes->Enqueue(std::make_unique<JobWrite>(this, id), effects);
+    uses_.writes->Enqueue(std::make_unique<JobWrite>(this, id), deferred);
 }
 
 void Datasets::JobWritten(uint64_t creation, const std::string& name,
-                          Effects* effects) {
+                          DeferredActions* deferred) {
   const std::shared_ptr<const JobInfo> info = uses_.state->FindJob(name)->info;
-  uses_.tables->Use(*info, effects);
-  if (!uses_.state->DecodersOf(info->plan_hash)) uses_.decoders->Soon(effects);
+  uses_.tables->Use(*info, deferred);
+  if (!uses_.state->DecodersOf(info->plan_hash)) uses_.decoders->Soon(deferred);
   std::vector<std::string> subjects = {"job/" + info->spec.name};
   for (const DatasetInfo& dataset : info->datasets) {
     uses_.expiry->DatasetUsed(dataset.id);
@@ -194,33 +195,34 @@ void Datasets::JobWritten(uint64_t creation, const std::string& name,
                    Counted(samples, "sample"), NamesOf(info->datasets)),
        fmt::format("plan={} decoder={} samples={}", ShortHex(info->plan_hash),
                    Name(info->spec.decoder_class), samples)},
-      effects);
-  Answer(creation, CreatedJob{info, /*attached=*/false}, effects);
+      deferred);
+  Answer(creation, CreatedJob{info, /*attached=*/false}, deferred);
 }
 
 // The dataset's listing has ended. Creations that came after the attempt had
 // begun, or needed more than it did, ask for it again.
 void Datasets::GoOn(const std::string& reader_id,
                     const Indexing::Request& request,
-                    const absl::Status& status, Now now, Effects* effects) {
+                    const absl::Status& status, Now now,
+                    DeferredActions* deferred) {
   const State& state = *uses_.state;
   for (const uint64_t id : creations_.WaitingFor(reader_id)) {
     JobCreation& creation = *creations_.Find(id);
     if (creation.phase() == JobCreation::Phase::kAttaching) {
       if (creation.Listed(reader_id))
-        Answer(id, creation.AttachedTo(state, ChangesOf(creation)), effects);
+        Answer(id, creation.AttachedTo(state, ChangesOf(creation)), deferred);
     } else if (!status.ok()) {
-      Answer(id, status, effects);
+      Answer(id, status, deferred);
     } else if (creation.IsCoveredBy(request, id) ||
                creation.TakesAsItIs(state, reader_id)) {
-      if (creation.Listed(reader_id)) WriteJob(id, effects);
+      if (creation.Listed(reader_id)) WriteJob(id, deferred);
     } else if (const absl::Status asked =
                    AskFor(creation, *creation.waits_for().at(reader_id), now);
                !asked.ok()) {
-      Answer(id, asked, effects);
+      Answer(id, asked, deferred);
     } else {
-      AssignListings(now, effects);
-      effects->Add(wake_);
+      AssignListings(now, deferred);
+      deferred->Add(wake_);
     }
   }
 }
@@ -241,26 +243,27 @@ std::string Datasets::ChangesOf(const JobCreation& creation) const {
   return fmt::format("{}", fmt::join(changes, "; "));
 }
 
-void Datasets::AnswerLate(Now now, Effects* effects) {
+void Datasets::AnswerLate(Now now, DeferredActions* deferred) {
   while (const std::optional<uint64_t> late = creations_.Late(now.mono)) {
     const JobCreation& creation = *creations_.Find(*late);
     const std::shared_ptr<const PreparedJob> job = creation.shared_job();
     Answer(*late,
            creation.Late(*uses_.state, indexing_, *uses_.membership, now),
-           effects);
+           deferred);
     for (const PreparedSource& source : job->sources)
       DropUnwanted(source.reader_id);
   }
 }
 
-void Datasets::DeleteJob(const std::string& name, Done done, Effects* effects) {
+void Datasets::DeleteJob(const std::string& name, Done done,
+                         DeferredActions* deferred) {
   uses_.writes->Enqueue(
-      std::make_unique<JobDeletion>(this, name, std::move(done)), effects);
+      std::make_unique<JobDeletion>(this, name, std::move(done)), deferred);
 }
 
 // Only its jobs know a dataset's reader as more than text.
 void Datasets::Refresh(const std::string& key, Now now, Done done,
-                       Effects* effects) {
+                       DeferredActions* deferred) {
   const State& state = *uses_.state;
   const auto prepared = [&]() -> absl::StatusOr<PreparedSource> {
     if (refreshes_.size() >= uses_.config->max_waiting_jobs)
@@ -280,38 +283,39 @@ void Datasets::Refresh(const std::string& key, Now now, Done done,
         info.name);
   }();
   if (!prepared.ok())
-    return effects->Add(
+    return deferred->Add(
         [done = std::move(done), why = prepared.status()] { done(why); });
   refreshes_.Add(prepared->reader_id, uses_.sessions->NewId(), std::move(done));
   AskAgain(prepared->reader_id, prepared->reader, prepared->reader_text, now,
-           effects);
+           deferred);
 }
 
 void Datasets::AskAgain(const std::string& reader_id, const Node& reader,
                         const std::string& reader_text, Now now,
-                        Effects* effects) {
+                        DeferredActions* deferred) {
   if (const absl::Status asked =
           indexing_.Ask(reader_id, reader, reader_text, {}, now);
       !asked.ok()) {
     for (auto& done : refreshes_.Take(reader_id))
-      effects->Add([done = std::move(done), asked] { done(asked); });
+      deferred->Add([done = std::move(done), asked] { done(asked); });
     return;
   }
-  AssignListings(now, effects);
-  effects->Add(wake_);
+  AssignListings(now, deferred);
+  deferred->Add(wake_);
 }
 
-void Datasets::Delete(const std::string& key, Done done, Effects* effects) {
+void Datasets::Delete(const std::string& key, Done done,
+                      DeferredActions* deferred) {
   uses_.writes->Enqueue(std::make_unique<Deletion>(this, key, std::move(done)),
-                        effects);
+                        deferred);
 }
 
-void Datasets::Stop(Effects* effects) {
+void Datasets::Stop(DeferredActions* deferred) {
   const absl::Status stopping = Unavailable("the coordinator is stopping");
   while (const std::optional<uint64_t> first = creations_.First())
-    Answer(*first, stopping, effects);
+    Answer(*first, stopping, deferred);
   for (auto& done : refreshes_.TakeAll())
-    effects->Add([done = std::move(done), stopping] { done(stopping); });
+    deferred->Add([done = std::move(done), stopping] { done(stopping); });
 }
 
 }  // namespace leat::server

@@ -25,7 +25,7 @@ class Pools::SetWrite final : public AnsweredWrite {
         name_(name),
         bounds_(bounds) {}
 
-  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const auto& set = pools_->state_->pools();
     const auto found = set.find(name_);
     const bool known = found != set.end();
@@ -38,13 +38,13 @@ class Pools::SetWrite final : public AnsweredWrite {
   }
 
  private:
-  void Changed(Effects* effects) override {
-    effects->Add([name = name_, bounds = bounds_] {
+  void Changed(DeferredActions* deferred) override {
+    deferred->Add([name = name_, bounds = bounds_] {
       LOG_INFO("pool.set pool={} min={} max={}", name, bounds.min, bounds.max);
     });
     // Waits until earlier workers have reconnected.
     pools_->due_ = pools_->held_until_;
-    effects->Add(pools_->wake_);
+    deferred->Add(pools_->wake_);
   }
 
   Pools* const pools_;
@@ -99,7 +99,7 @@ PoolsSeen Pools::SeeToDecide(Now now) {
   return seen;
 }
 
-void Pools::Publish(const PoolsSeen& seen, Now now, Effects* effects) {
+void Pools::Publish(const PoolsSeen& seen, Now now, DeferredActions* deferred) {
   bool moved = false;
   for (const auto& [name, pool] : seen.pools) {
     for (const PoolWorker& worker : pool.workers)
@@ -116,12 +116,12 @@ void Pools::Publish(const PoolsSeen& seen, Now now, Effects* effects) {
                       before.target.drain == next.target.drain;
     next.version = same ? before.version : ++version_;
     if (before.target.desired != next.target.desired || before.version == 0)
-      effects->Add([pool_name = name, target = next.target] {
+      deferred->Add([pool_name = name, target = next.target] {
         LOG_INFO("pool.desired pool={} desired={} drain={} reason=\"{}\"",
                  pool_name, target.desired, target.drain.size(), target.reason);
       });
     before = std::move(next);
-    if (!same) WakeWatchers(name, effects);
+    if (!same) WakeWatchers(name, deferred);
   }
   // Pools that have lost their bounds retire no worker.
   std::vector<std::string> back;
@@ -136,25 +136,27 @@ void Pools::Publish(const PoolsSeen& seen, Now now, Effects* effects) {
       continue;
     }
     ++version_;
-    WakeWatchers(it->first, effects);
+    WakeWatchers(it->first, deferred);
     it = pools_.erase(it);
   }
-  if (moved) tables_->MembersChanged(now, effects);
+  if (moved) tables_->MembersChanged(now, deferred);
 }
 
-void Pools::WakeWatchers(const std::string& pool, Effects* effects) const {
+void Pools::WakeWatchers(const std::string& pool,
+                         DeferredActions* deferred) const {
   for (const auto& [id, watcher] : watchers_)
-    if (watcher.pool == pool) effects->Add(watcher.wake);
+    if (watcher.pool == pool) deferred->Add(watcher.wake);
 }
 
-void Pools::WakeAll(Effects* effects) const {
-  for (const auto& [id, watcher] : watchers_) effects->Add(watcher.wake);
+void Pools::WakeAll(DeferredActions* deferred) const {
+  for (const auto& [id, watcher] : watchers_) deferred->Add(watcher.wake);
 }
 
 void Pools::Set(const std::string& name, const PoolBounds& bounds,
-                AnsweredWrite::Done done, Effects* effects) {
+                AnsweredWrite::Done done, DeferredActions* deferred) {
   writes_->Enqueue(
-      std::make_unique<SetWrite>(this, name, bounds, std::move(done)), effects);
+      std::make_unique<SetWrite>(this, name, bounds, std::move(done)),
+      deferred);
 }
 
 PoolView Pools::ViewOf(const std::string& name) const {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "core/cluster/pool_policy.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
 #include "server/coordinator/parts/writes.h"
@@ -78,17 +78,17 @@ class Pools {
   // The same, and schedules the next decision.
   PoolsSeen SeeToDecide(Now now);
   // `seen`: with targets.
-  void Publish(const PoolsSeen& seen, Now now, Effects* effects);
+  void Publish(const PoolsSeen& seen, Now now, DeferredActions* deferred);
 
   // These are the Coordinator functions with the same names.
   void Set(const std::string& name, const PoolBounds& bounds,
-           AnsweredWrite::Done done, Effects* effects);
+           AnsweredWrite::Done done, DeferredActions* deferred);
   std::vector<PoolView> Views() const;
   absl::StatusOr<PoolView> Decided(const std::string& name) const;
   absl::StatusOr<uint64_t> Watch(const std::string& name, Wake wake);
   absl::StatusOr<std::optional<PoolView>> NextForWatcher(uint64_t watcher);
   void CloseWatcher(uint64_t watcher) { watchers_.erase(watcher); }
-  void WakeAll(Effects* effects) const;
+  void WakeAll(DeferredActions* deferred) const;
 
  private:
   class SetWrite;
@@ -103,7 +103,7 @@ class Pools {
     std::optional<uint64_t> sent;  // version
   };
   PoolView ViewOf(const std::string& name) const;
-  void WakeWatchers(const std::string& pool, Effects* effects) const;
+  void WakeWatchers(const std::string& pool, DeferredActions* deferred) const;
 
   const State* const state_;
   Membership* const membership_;

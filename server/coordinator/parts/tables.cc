@@ -46,8 +46,8 @@ std::vector<TableKey> KeysOf(const State& state, const JobInfo& job) {
   return {keys.begin(), keys.end()};
 }
 
-void Tables::Recover(Effects* effects) {
-  for (const auto& [name, job] : state_->jobs()) Use(*job.info, effects);
+void Tables::Recover(DeferredActions* deferred) {
+  for (const auto& [name, job] : state_->jobs()) Use(*job.info, deferred);
   assignments_.ForgetNew();
   recovered_jobs_ = !state_->jobs().empty();
 }
@@ -65,20 +65,21 @@ void Tables::ProlongHold(Now now) {
                first_worker_at_ + members.max_holds * members.lost_after);
 }
 
-void Tables::Use(const JobInfo& job, Effects* effects) {
+void Tables::Use(const JobInfo& job, DeferredActions* deferred) {
   for (const TableKey& key : KeysOf(*state_, job)) {
     const DatasetInfo& dataset =
         *std::ranges::find(job.datasets, key.dataset_id, &DatasetInfo::id);
     assignments_.Use(key, dataset.fingerprint, dataset.shards.num_shards());
   }
-  if (assignments_.has_new()) effects->Add(wake_);
+  if (assignments_.has_new()) deferred->Add(wake_);
 }
 
-void Tables::Release(std::span<const TableKey> keys, Effects* effects) {
-  for (const TableKey& key : keys) ReleaseOne(key, effects);
+void Tables::Release(std::span<const TableKey> keys,
+                     DeferredActions* deferred) {
+  for (const TableKey& key : keys) ReleaseOne(key, deferred);
 }
 
-void Tables::ReleaseOne(const TableKey& key, Effects* effects) {
+void Tables::ReleaseOne(const TableKey& key, DeferredActions* deferred) {
   const std::shared_ptr<const Assignment> gone = assignments_.Release(key);
   if (gone == nullptr || !assignments_.Uses(key.dataset_id)) return;
   // Its workers now own what the other tables of the dataset say.
@@ -86,22 +87,22 @@ void Tables::ReleaseOne(const TableKey& key, Effects* effects) {
   for (const WorkerRef& worker : gone->workers) workers.push_back(worker.name);
   sessions_->TellTable(key);
   sessions_->TellOwned(key.dataset_id, workers);
-  effects->Add(wake_);
+  deferred->Add(wake_);
 }
 
-void Tables::MembersChanged(Now now, Effects* effects) {
+void Tables::MembersChanged(Now now, DeferredActions* deferred) {
   if (update_at_) return;
   update_at_ = now.mono + config_.assignment_delay;
-  effects->Add(wake_);
+  deferred->Add(wake_);
 }
 
-bool Tables::Tick(Now now, Effects* effects) {
-  if (kept_->Release(now.mono)) effects->Add(wake_);
+bool Tables::Tick(Now now, DeferredActions* deferred) {
+  if (kept_->Release(now.mono)) deferred->Add(wake_);
   if (held_until_ && now.mono >= *held_until_) held_until_.reset();
   if (!update_at_ || now.mono < *update_at_ || held_until_) return false;
   update_at_.reset();
   all_due_ = true;
-  effects->Add(wake_);
+  deferred->Add(wake_);
   return true;
 }
 
@@ -117,12 +118,13 @@ std::vector<std::shared_ptr<TableBuilder>> Tables::TakeDue() {
 }
 
 bool Tables::Publish(const TableBuilder& builder,
-                     const TableBuilder::Built& built, Effects* effects) {
+                     const TableBuilder::Built& built,
+                     DeferredActions* deferred) {
   if (!assignments_.Publish(builder, built) || built.table == nullptr)
     return false;
   sessions_->TellTable(builder.key());
   sessions_->TellOwned(builder.key().dataset_id, built.changed);
-  effects->Add(wake_);
+  deferred->Add(wake_);
   return true;
 }
 
@@ -147,7 +149,7 @@ std::optional<OwnedShards> Tables::NextOwned(WorkerSession* session) const {
 }
 
 void Tables::NoteKept(const std::string& worker, const v1::WorkerStats& stats,
-                      Now now, Effects* effects) {
+                      Now now, DeferredActions* deferred) {
   std::map<std::string, double> shares;
   for (const auto& [id, records] : RecordsKept(stats)) {
     const DatasetRecord* const dataset = state_->FindDataset(id);
@@ -159,7 +161,7 @@ void Tables::NoteKept(const std::string& worker, const v1::WorkerStats& stats,
   }
   const bool waited = kept_->due() != MonotonicTime::max();
   kept_->Note(worker, shares, now.mono);
-  if (!waited && kept_->due() != MonotonicTime::max()) effects->Add(wake_);
+  if (!waited && kept_->due() != MonotonicTime::max()) deferred->Add(wake_);
 }
 
 }  // namespace leat::server

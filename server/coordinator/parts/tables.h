@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "server/coordinator/parts/config.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/membership/assignments.h"
 #include "server/membership/kept_shares.h"
@@ -52,35 +52,35 @@ class Tables {
 
   // The state was loaded: tables of its jobs are held from the first known time
   // on, which Start reports.
-  void Recover(Effects* effects);
+  void Recover(DeferredActions* deferred);
   void Start();
   // A worker has registered: others may follow.
   void ProlongHold(Now now);
   bool held() const { return held_until_.has_value(); }
 
   // Counts a user of the job's tables: the job, or a consumer.
-  void Use(const JobInfo& job, Effects* effects);
-  void Release(std::span<const TableKey> keys, Effects* effects);
-  void MembersChanged(Now now, Effects* effects);
+  void Use(const JobInfo& job, DeferredActions* deferred);
+  void Release(std::span<const TableKey> keys, DeferredActions* deferred);
+  void MembersChanged(Now now, DeferredActions* deferred);
   // Returns whether all tables are due now.
-  bool Tick(Now now, Effects* effects);
+  bool Tick(Now now, DeferredActions* deferred);
   MonotonicTime NextDeadline() const;  // max(): never
 
   std::vector<std::shared_ptr<TableBuilder>> TakeDue();
   // Returns whether the table has changed.
   bool Publish(const TableBuilder& builder, const TableBuilder::Built& built,
-               Effects* effects);
+               DeferredActions* deferred);
   // Returns the next dataset whose owned shards are to be sent to the worker.
   std::optional<OwnedShards> NextOwned(WorkerSession* session) const;
 
   // Records which fraction of its shards the worker caches.
   void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
-                Now now, Effects* effects);
+                Now now, DeferredActions* deferred);
 
   const Assignments& assignments() const { return assignments_; }
 
  private:
-  void ReleaseOne(const TableKey& key, Effects* effects);
+  void ReleaseOne(const TableKey& key, DeferredActions* deferred);
 
   const CoordinatorConfig& config_;
   const State* const state_;

@@ -8,35 +8,36 @@
 
 namespace leat::server {
 
-void Writes::Enqueue(std::unique_ptr<Write> write, Effects* effects) {
+void Writes::Enqueue(std::unique_ptr<Write> write, DeferredActions* deferred) {
   if (stopped_)
-    return write->Failed(Unavailable("the coordinator is stopping"), effects);
+    return write->Failed(Unavailable("the coordinator is stopping"), deferred);
   if (waiting_.size() >= most_)
     return write->Failed(ResourceExhausted("{} changes wait to be written, the "
                                            "limit",
                                            waiting_.size()),
-                         effects);
+                         deferred);
   waiting_.push_back(std::move(write));
-  effects->Add(wake_);
+  deferred->Add(wake_);
 }
 
-bool Writes::Next(Now now, std::optional<Event>* event, Effects* effects) {
+bool Writes::Next(Now now, std::optional<Event>* event,
+                  DeferredActions* deferred) {
   if (current_ != nullptr || waiting_.empty()) return false;
   std::unique_ptr<Write> write = std::move(waiting_.front());
   waiting_.pop_front();
-  absl::StatusOr<std::optional<Event>> decided = write->Decide(effects);
+  absl::StatusOr<std::optional<Event>> decided = write->Decide(deferred);
   if (!decided.ok()) {
-    write->Failed(decided.status(), effects);
+    write->Failed(decided.status(), deferred);
     return true;
   }
   if (!decided->has_value()) {
-    write->Applied(effects);
+    write->Applied(deferred);
     return true;
   }
   (*decided)->at = now.wall;
   // The store must not get an event that cannot be applied.
   if (const absl::Status fits = state_->Check(**decided); !fits.ok()) {
-    write->Failed(fits, effects);
+    write->Failed(fits, deferred);
     return true;
   }
   current_ = std::move(write);
@@ -45,7 +46,7 @@ bool Writes::Next(Now now, std::optional<Event>* event, Effects* effects) {
 }
 
 void Writes::End(const Event& event, const absl::Status& appended,
-                 Effects* effects) {
+                 DeferredActions* deferred) {
   const std::unique_ptr<Write> write = std::move(current_);
   last_ = appended;
   absl::Status status = appended;
@@ -57,19 +58,19 @@ void Writes::End(const Event& event, const absl::Status& appended,
         "it is back",
         Message(appended));
   } else {
-    effects->Add(
+    deferred->Add(
         [appended] { LOG_ERROR("state.not_written {}", Message(appended)); });
   }
   if (status.ok())
-    write->Applied(effects);
+    write->Applied(deferred);
   else
-    write->Failed(status, effects);
+    write->Failed(status, deferred);
 }
 
-void Writes::Stop(Effects* effects) {
+void Writes::Stop(DeferredActions* deferred) {
   stopped_ = true;
   for (const std::unique_ptr<Write>& write : std::exchange(waiting_, {}))
-    write->Failed(Unavailable("the coordinator is stopping"), effects);
+    write->Failed(Unavailable("the coordinator is stopping"), deferred);
 }
 
 }  // namespace leat::server

@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/deferred_actions.h"
 #include "server/state/state.h"
 
 namespace leat::server {
@@ -36,11 +36,12 @@ class Write {
   virtual ~Write() = default;
   // Returns the event to append; nullopt: none, which is a success. Called
   // once.
-  virtual absl::StatusOr<std::optional<Event>> Decide(Effects* effects) = 0;
+  virtual absl::StatusOr<std::optional<Event>> Decide(
+      DeferredActions* deferred) = 0;
   // The event is durable and in the state, or there was none to append.
-  virtual void Applied(Effects* effects) = 0;
+  virtual void Applied(DeferredActions* deferred) = 0;
   // It was refused, or could not be appended. May be called without Decide.
-  virtual void Failed(const absl::Status& why, Effects* effects) = 0;
+  virtual void Failed(const absl::Status& why, DeferredActions* deferred) = 0;
 };
 
 // An AnsweredWrite reports its result to its caller, after Changed.
@@ -48,22 +49,22 @@ class AnsweredWrite : public Write {
  public:
   using Done = std::function<void(absl::Status)>;
   explicit AnsweredWrite(Done done) : done_(std::move(done)) {}
-  void Applied(Effects* effects) final {
-    Changed(effects);
-    Answer(absl::OkStatus(), effects);
+  void Applied(DeferredActions* deferred) final {
+    Changed(deferred);
+    Answer(absl::OkStatus(), deferred);
   }
-  void Failed(const absl::Status& why, Effects* effects) final {
-    Refused(why, effects);
-    Answer(why, effects);
+  void Failed(const absl::Status& why, DeferredActions* deferred) final {
+    Refused(why, deferred);
+    Answer(why, deferred);
   }
 
  protected:
-  virtual void Changed(Effects* effects) = 0;  // as Applied
-  virtual void Refused(const absl::Status& why, Effects* effects) {}
+  virtual void Changed(DeferredActions* deferred) = 0;  // as Applied
+  virtual void Refused(const absl::Status& why, DeferredActions* deferred) {}
 
  private:
-  void Answer(const absl::Status& status, Effects* effects) {
-    effects->Add([done = std::move(done_), status] { done(status); });
+  void Answer(const absl::Status& status, DeferredActions* deferred) {
+    deferred->Add([done = std::move(done_), status] { done(status); });
   }
   Done done_;
 };
@@ -74,15 +75,16 @@ class Writes {
   Writes(State* state, size_t most, std::function<void()> wake)
       : state_(state), most_(most), wake_(std::move(wake)) {}
 
-  void Enqueue(std::unique_ptr<Write> write, Effects* effects);
+  void Enqueue(std::unique_ptr<Write> write, DeferredActions* deferred);
   // Begins the next write. Returns false if none waits, or one is being
   // appended. If `*event` is set, the caller appends it and calls End; nullopt:
   // the write has ended.
-  bool Next(Now now, std::optional<Event>* event, Effects* effects);
+  bool Next(Now now, std::optional<Event>* event, DeferredActions* deferred);
   // `appended`: the store's result for the event.
-  void End(const Event& event, const absl::Status& appended, Effects* effects);
+  void End(const Event& event, const absl::Status& appended,
+           DeferredActions* deferred);
   // Fails the waiting writes, and later ones.
-  void Stop(Effects* effects);
+  void Stop(DeferredActions* deferred);
 
   // Returns the store's result for the last write; OK before the first one.
   const absl::Status& last() const { return last_; }
