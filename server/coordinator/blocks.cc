@@ -25,9 +25,9 @@ void AddLists(const Node& node, std::set<Digest>* live) {
 // Removes unreferenced blocks that are older than `before`. It is a Write
 // because it waits for the disk, so the writing thread does it. A listing in
 // progress puts or finds its blocks within keep_blocks, or uploads them again.
-class CollectWrite final : public Write {
+class CollectTransaction final : public Transaction {
  public:
-  CollectWrite(const Parts* parts, BlockStore* blocks, WallTime before)
+  CollectTransaction(const Parts* parts, BlockStore* blocks, WallTime before)
       : parts_(parts), blocks_(blocks), before_(before) {}
 
   absl::StatusOr<std::optional<Event>> Decide(
@@ -212,9 +212,9 @@ void Coordinator::CollectBlocks(Now now, DeferredActions* deferred) {
   if (now.mono < parts_->collect_at) return;
   parts_->collect_at = now.mono + kCollectEvery;
   parts_->damaged.Expire(now.mono);
-  parts_->writes.Enqueue(
-      std::make_unique<CollectWrite>(parts_.get(), &store_->blocks(),
-                                     now.wall - config_.keep_blocks),
+  parts_->transactions.Enqueue(
+      std::make_unique<CollectTransaction>(parts_.get(), &store_->blocks(),
+                                           now.wall - config_.keep_blocks),
       deferred);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Life cycle, time and writes. Calls about jobs and listings are in calls.cc,
-// blocks of indexes in blocks.cc, sessions in worker_sessions.cc and
+// Life cycle, time and transactions. Calls about jobs and listings are in
+// calls.cc, blocks of indexes in blocks.cc, sessions in worker_sessions.cc and
 // consumer_sessions.cc, pools in pools.cc, findings in findings.cc, lists in
 // views.cc, statistics over time in verdicts.cc and history.cc.
 //
 // Each function takes the lock, and lets parts decide
-// (server/coordinator/parts.h). writes.h explains durable writes, tables.h
-// tables.
+// (server/coordinator/parts.h). transactions.h explains durable changes,
+// tables.h tables.
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
@@ -160,25 +160,25 @@ void Parts::Seen(Now now, DeferredActions* deferred) {
   tables.Start();
 }
 
-bool Coordinator::RunWrite(Now now) {
+bool Coordinator::RunTransaction(Now now) {
   std::optional<Event> event;
   {
     DeferredActions deferred;
     MutexLock lock(&mu_);
     parts_->announcer.Seen(now);
-    if (!parts_->writes.Next(now, &event, &deferred)) return false;
+    if (!parts_->transactions.Next(now, &event, &deferred)) return false;
   }
   if (!event) return true;
   const absl::Status appended = store_->Append(*event);
   DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->writes.End(*event, appended, &deferred);
+  parts_->transactions.End(*event, appended, &deferred);
   return true;
 }
 
 absl::Status Coordinator::StoreFailure() const {
   MutexLock lock(&mu_);
-  const absl::Status& last = parts_->writes.last();
+  const absl::Status& last = parts_->transactions.last();
   return absl::IsInternal(last) ? last : absl::OkStatus();
 }
 
@@ -225,7 +225,7 @@ void Coordinator::Shutdown() {
   Parts& parts = *parts_;
   parts.shut_down = true;
   parts.datasets.Stop(&deferred);
-  parts.writes.Stop(&deferred);
+  parts.transactions.Stop(&deferred);
   parts.sessions.WakeAllLater();
   parts.pools.WakeAll(&deferred);
   deferred.Add(wake_);

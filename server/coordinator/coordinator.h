@@ -6,12 +6,12 @@
 // Sans-I/O except for the Store: it reads no clock (every decision takes
 // `now`), starts no thread and knows no network. Actions outside it are either
 // pulled by a session (NextForWorker, NextForConsumer, after its `wake` was
-// called) or done by the owner's loops: RunWrite, RunTables and RunWakes when
-// the constructor's `wake` asks for it, Tick at NextDeadline.
+// called) or done by the owner's loops: RunTransaction, RunTables and RunWakes
+// when the constructor's `wake` asks for it, Tick at NextDeadline.
 //
-// RunWrite makes durable changes one after the other: it decides on the state
-// as it is, appends to the store, applies, and only then answers. A refused or
-// failed write changes nothing.
+// RunTransaction makes durable changes one after the other: it decides on the
+// state as it is, appends to the store, applies, and only then answers. A
+// refused or failed transaction changes nothing.
 //
 // Losing the coordinator, or its view of the workers, must not stop consumers,
 // which obey its tables. Therefore an empty table never replaces one with
@@ -60,7 +60,7 @@ class Coordinator {
   using Wake = std::function<void()>;
 
   // `store` outlives it. `instance`: random, new at each start. `wake` is
-  // called when there is a write to run or an earlier deadline.
+  // called when there is a transaction to run or an earlier deadline.
   Coordinator(const CoordinatorConfig& config, Store* store, uint64_t instance,
               Wake wake);
   ~Coordinator();
@@ -198,7 +198,7 @@ class Coordinator {
   JobNews NewsForConsumer(SessionId session);
   void CloseConsumer(SessionId session, Now now);
 
-  // --- Time and writes
+  // --- Time and transactions
 
   // Does due work: lost workers, late waits, unused jobs, new assignments.
   void Tick(Now now);
@@ -206,7 +206,7 @@ class Coordinator {
   MonotonicTime NextDeadline() const;
   // Makes one durable change. Returns false if none waits, or another thread is
   // writing.
-  bool RunWrite(Now now);
+  bool RunTransaction(Now now);
   // Returns why the store has failed permanently; OK: it has not. After a
   // failure, changes are refused with kUnavailable: the process should end.
   absl::Status StoreFailure() const;

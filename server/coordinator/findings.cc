@@ -23,11 +23,11 @@ std::string Lasted(Duration duration) {
 }
 
 // Mutes a finding, or unmutes it.
-class MuteWrite final : public AnsweredWrite {
+class MuteTransaction final : public AnsweredTransaction {
  public:
-  MuteWrite(Announcer* announcer, Event event, const std::string& code,
-            std::string what, Done done)
-      : AnsweredWrite(std::move(done)),
+  MuteTransaction(Announcer* announcer, Event event, const std::string& code,
+                  std::string what, Done done)
+      : AnsweredTransaction(std::move(done)),
         announcer_(announcer),
         event_(std::move(event)),
         code_(code),
@@ -118,10 +118,10 @@ void Coordinator::MuteFinding(const std::string& code,
       muted.severity = "error";
   DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->writes.Enqueue(
-      std::make_unique<MuteWrite>(&parts_->announcer,
-                                  Event{{}, std::move(muted), {}}, code,
-                                  "muted", std::move(done)),
+  parts_->transactions.Enqueue(
+      std::make_unique<MuteTransaction>(&parts_->announcer,
+                                        Event{{}, std::move(muted), {}}, code,
+                                        "muted", std::move(done)),
       &deferred);
 }
 
@@ -130,10 +130,10 @@ void Coordinator::UnmuteFinding(const std::string& code, Done done) {
     return done(known);
   DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->writes.Enqueue(
-      std::make_unique<MuteWrite>(&parts_->announcer,
-                                  Event{{}, FindingUnmuted{code}, {}}, code,
-                                  "unmuted", std::move(done)),
+  parts_->transactions.Enqueue(
+      std::make_unique<MuteTransaction>(&parts_->announcer,
+                                        Event{{}, FindingUnmuted{code}, {}},
+                                        code, "unmuted", std::move(done)),
       &deferred);
 }
 

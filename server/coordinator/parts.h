@@ -23,7 +23,7 @@
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/settling.h"
 #include "server/coordinator/parts/tables.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/jobs/bad_sample_ledger.h"
 #include "server/jobs/damaged_indexes.h"
 #include "server/jobs/dataset_looks.h"
@@ -53,18 +53,18 @@ struct Parts {
         announcer(events),
         bad_samples(config.max_bad_samples),
         finding_watch(config.finding_gone_after),
-        writes(&state, config.max_writes, wake),
+        transactions(&state, config.max_transactions, wake),
         tables(config, &state, &sessions, kept, wake),
-        decoders(&state, &membership, &sessions, &tables, &writes, wake),
-        expiry({&state, &sessions.consumers(), &tables, &writes, &announcer,
-                &bad_samples, &looks, &positions, &damaged},
+        decoders(&state, &membership, &sessions, &tables, &transactions, wake),
+        expiry({&state, &sessions.consumers(), &tables, &transactions,
+                &announcer, &bad_samples, &looks, &positions, &damaged},
                config.job_ttl, wake),
         // Numbers of an earlier start are invalid now.
-        datasets({&config, &state, &membership, &sessions, &announcer, &writes,
-                  &tables, &decoders, &expiry, &looks},
+        datasets({&config, &state, &membership, &sessions, &announcer,
+                  &transactions, &tables, &decoders, &expiry, &looks},
                  (instance << 32) | 1, wake),
-        pools(&state, &membership, &sessions, &tables, &writes, wake),
-        tokens(&state, &sessions, &writes, instance, wake) {}
+        pools(&state, &membership, &sessions, &tables, &transactions, wake),
+        tokens(&state, &sessions, &transactions, instance, wake) {}
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
@@ -84,7 +84,7 @@ struct Parts {
   DamagedIndexes damaged;
   UnreachedTable unreached;
   FindingWatch finding_watch;
-  Writes writes;
+  Transactions transactions;
   Tables tables;
   DecoderChoice decoders;
   Expiry expiry;

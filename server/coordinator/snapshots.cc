@@ -169,7 +169,7 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
 void SnapStore(const Parts& parts, Snapshot* to) {
   to->insecure_listener = parts.config.insecure_listener;
   to->not_confined = parts.config.not_confined;
-  to->last_write = parts.writes.last();
+  to->last_write = parts.transactions.last();
   to->losses = parts.store->losses();
   to->set_aside = parts.state.set_aside().size();
   for (size_t i = 0; i < std::min(to->set_aside, kMaxAlike); ++i) {

@@ -18,7 +18,7 @@ absl::Status Driver::Start(Coordinator* coordinator) {
   RETURN_IF_ERROR(StartThread(
       "leat-writer",
       [this, coordinator] {
-        Loop([this, coordinator] { return Write(coordinator); });
+        Loop([this, coordinator] { return RunTransaction(coordinator); });
       },
       &writer_));
   RETURN_IF_ERROR(StartThread(
@@ -37,8 +37,8 @@ absl::Status Driver::Start(Coordinator* coordinator) {
       "leat-ticker", [this, coordinator] { TickLoop(coordinator); }, &ticker_);
 }
 
-bool Driver::Write(Coordinator* coordinator) {
-  const bool wrote = coordinator->RunWrite(Now::Of(*clock_));
+bool Driver::RunTransaction(Coordinator* coordinator) {
+  const bool wrote = coordinator->RunTransaction(Now::Of(*clock_));
   if (!wrote || !on_failed_) return wrote;
   if (const absl::Status failure = coordinator->StoreFailure(); !failure.ok())
     std::exchange(on_failed_, nullptr)(failure);

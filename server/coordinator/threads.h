@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Driver runs the four threads of a Coordinator: one makes its durable writes
+// Driver runs the four threads of a Coordinator: one runs its transactions
 // (and may wait for the disk), one does timed work and compares the findings,
 // one computes tables, and one wakes sessions.
 //
@@ -32,14 +32,14 @@ class Driver {
   absl::Status Start(Coordinator* coordinator);
   // Signals that there is work. Never blocks.
   void Wake();
-  // Finishes the write in progress and ends the threads. Idempotent.
+  // Finishes the transaction in progress and ends the threads. Idempotent.
   void Stop();
 
  private:
   // Runs `work` until it returns false, each time that there is work.
   void Loop(const std::function<bool()>& work);
   void TickLoop(Coordinator* coordinator);
-  bool Write(Coordinator* coordinator);
+  bool RunTransaction(Coordinator* coordinator);
 
   const Clock* const clock_;
   std::function<void(const absl::Status&)> on_failed_;  // null: was called

@@ -23,11 +23,11 @@ namespace leat::server {
 namespace {
 
 // Drains a worker, or ends the drain.
-class DrainWrite final : public AnsweredWrite {
+class DrainTransaction final : public AnsweredTransaction {
  public:
-  DrainWrite(Parts* parts, const std::string& name, bool drain, Now now,
-             Done done)
-      : AnsweredWrite(std::move(done)),
+  DrainTransaction(Parts* parts, const std::string& name, bool drain, Now now,
+                   Done done)
+      : AnsweredTransaction(std::move(done)),
         parts_(parts),
         name_(name),
         drain_(drain),
@@ -332,9 +332,10 @@ void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
                               Done done) {
   DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->writes.Enqueue(std::make_unique<DrainWrite>(parts_.get(), name, drain,
-                                                      now, std::move(done)),
-                         &deferred);
+  parts_->transactions.Enqueue(
+      std::make_unique<DrainTransaction>(parts_.get(), name, drain, now,
+                                         std::move(done)),
+      &deferred);
 }
 
 absl::Status Coordinator::SetWorkerLogLevel(std::string_view name,

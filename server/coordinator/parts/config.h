@@ -37,7 +37,7 @@ struct CoordinatorConfig {
   Duration finding_gone_after = std::chrono::seconds(10);
   size_t max_consumers = 20'000;
   size_t max_waiting_jobs = 4096;
-  size_t max_writes = 4096;
+  size_t max_transactions = 4096;
   JobLimits jobs;
   size_t max_bad_samples = 100;            // listed per job; all are counted
   uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers receive

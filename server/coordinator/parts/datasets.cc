@@ -55,11 +55,11 @@ std::string ShortId(const std::string& id) { return id.substr(0, 12); }
 
 }  // namespace
 
-class Datasets::ListingWrite final : public AnsweredWrite {
+class Datasets::ListingTransaction final : public AnsweredTransaction {
  public:
-  ListingWrite(Datasets* datasets, const IndexHeader& header, Now now,
-               Done done)
-      : AnsweredWrite(std::move(done)),
+  ListingTransaction(Datasets* datasets, const IndexHeader& header, Now now,
+                     Done done)
+      : AnsweredTransaction(std::move(done)),
         datasets_(datasets),
         header_(header),
         now_(now) {}
@@ -117,8 +117,8 @@ void Datasets::Listed(const IndexHeader& header, Now now, const Done& done,
   if (!request.ok())
     return deferred->Add([done, why = request.status()] { done(why); });
   (*request)->uploaded = true;
-  uses_.writes->Enqueue(std::make_unique<ListingWrite>(this, header, now, done),
-                        deferred);
+  uses_.transactions->Enqueue(
+      std::make_unique<ListingTransaction>(this, header, now, done), deferred);
 }
 
 // `before`: the ID of the reader's previous listing; empty: it had none.

@@ -33,7 +33,7 @@
 #include "server/coordinator/parts/expiry.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/jobs/indexing.h"
 #include "server/jobs/job_creations.h"
 
@@ -41,7 +41,7 @@ namespace leat::server {
 
 class Datasets {
  public:
-  using Done = AnsweredWrite::Done;
+  using Done = AnsweredTransaction::Done;
   // All pointers outlive it.
   struct Uses {
     const CoordinatorConfig* config;
@@ -49,7 +49,7 @@ class Datasets {
     Membership* membership;
     Sessions* sessions;
     Announcer* announcer;
-    Writes* writes;
+    Transactions* transactions;
     Tables* tables;
     DecoderChoice* decoders;
     Expiry* expiry;
@@ -106,9 +106,9 @@ class Datasets {
   const Indexing& indexing() const { return indexing_; }
 
  private:
-  class JobWrite;
+  class JobTransaction;
   class JobDeletion;
-  class ListingWrite;
+  class ListingTransaction;
   class Deletion;
 
   void BeginJob(uint64_t creation, Now now, DeferredActions* deferred);

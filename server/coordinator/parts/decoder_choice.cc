@@ -14,9 +14,9 @@ constexpr Duration kPinAgain = std::chrono::seconds(5);
 
 }  // namespace
 
-class DecoderChoice::PinWrite final : public Write {
+class DecoderChoice::PinTransaction final : public Transaction {
  public:
-  PinWrite(DecoderChoice* choice, DecoderClass decoder_class, Now now)
+  PinTransaction(DecoderChoice* choice, DecoderClass decoder_class, Now now)
       : choice_(choice), class_(decoder_class), now_(now) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
@@ -95,8 +95,8 @@ void DecoderChoice::Tick(bool changed, Now now, DeferredActions* deferred) {
   for (const DecoderClass decoder_class :
        {DecoderClass::kExact, DecoderClass::kNvjpeg})
     if (!ToPin(decoder_class).empty() && MostThreads(decoder_class))
-      writes_->Enqueue(std::make_unique<PinWrite>(this, decoder_class, now),
-                       deferred);
+      transactions_->Enqueue(
+          std::make_unique<PinTransaction>(this, decoder_class, now), deferred);
 }
 
 MonotonicTime DecoderChoice::NextDeadline() const {

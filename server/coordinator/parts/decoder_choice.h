@@ -23,7 +23,7 @@
 
 #include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/tables.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/membership/membership.h"
 #include "server/state/state.h"
 
@@ -33,13 +33,13 @@ class DecoderChoice {
  public:
   // All pointers outlive it.
   DecoderChoice(const State* state, const Membership* membership,
-                Sessions* sessions, Tables* tables, Writes* writes,
+                Sessions* sessions, Tables* tables, Transactions* transactions,
                 std::function<void()> wake)
       : state_(state),
         membership_(membership),
         sessions_(sessions),
         tables_(tables),
-        writes_(writes),
+        transactions_(transactions),
         wake_(std::move(wake)) {}
 
   // The state was loaded: its plans that have not begun wait as long as tables.
@@ -51,7 +51,7 @@ class DecoderChoice {
   MonotonicTime NextDeadline() const;  // max(): never
 
  private:
-  class PinWrite;
+  class PinTransaction;
   std::vector<Digest> ToPin(DecoderClass decoder_class) const;
   std::optional<Decoders> MostThreads(DecoderClass decoder_class) const;
   void MoveTables(const Digest& plan_hash, DeferredActions* deferred);
@@ -60,7 +60,7 @@ class DecoderChoice {
   const Membership* const membership_;
   Sessions* const sessions_;
   Tables* const tables_;
-  Writes* const writes_;
+  Transactions* const transactions_;
   const std::function<void()> wake_;
   std::optional<MonotonicTime> pin_at_;
   std::set<Digest> loaded_;  // not begun, waiting

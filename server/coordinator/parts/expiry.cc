@@ -21,10 +21,11 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
-// Stores which jobs are in use. A failed write is retried later.
-class Expiry::UsedWrite final : public Write {
+// Stores which jobs are in use. A failed transaction is retried later.
+class Expiry::UsedTransaction final : public Transaction {
  public:
-  explicit UsedWrite(std::vector<std::string> jobs) : jobs_(std::move(jobs)) {}
+  explicit UsedTransaction(std::vector<std::string> jobs)
+      : jobs_(std::move(jobs)) {}
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     return Event{{}, JobsUsed{jobs_}, {}};
   }
@@ -36,9 +37,9 @@ class Expiry::UsedWrite final : public Write {
 };
 
 // Deletes a job, unless it was used after `used`.
-class Expiry::JobWrite final : public Write {
+class Expiry::JobTransaction final : public Transaction {
  public:
-  JobWrite(Expiry* expiry, const std::string& name, MonotonicTime used)
+  JobTransaction(Expiry* expiry, const std::string& name, MonotonicTime used)
       : expiry_(expiry), name_(name), used_(used) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
@@ -80,9 +81,9 @@ class Expiry::JobWrite final : public Write {
   GoneJob gone_;
 };
 
-class Expiry::DatasetWrite final : public Write {
+class Expiry::DatasetTransaction final : public Transaction {
  public:
-  DatasetWrite(Expiry* expiry, const std::string& id)
+  DatasetTransaction(Expiry* expiry, const std::string& id)
       : expiry_(expiry), id_(id) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
@@ -143,15 +144,15 @@ bool Expiry::SweepJobs(Now now, DeferredActions* deferred) {
     const Duration idle = now.mono - used_at;
     if (idle >= ttl_) {
       if (may_expire && expired++ < kExpiriesAtOnce)
-        uses_.writes->Enqueue(std::make_unique<JobWrite>(this, name, used_at),
-                              deferred);
+        uses_.transactions->Enqueue(
+            std::make_unique<JobTransaction>(this, name, used_at), deferred);
     } else if (before >= idle + store_every) {
       used.push_back(name);
     }
   }
   if (!used.empty())
-    uses_.writes->Enqueue(std::make_unique<UsedWrite>(std::move(used)),
-                          deferred);
+    uses_.transactions->Enqueue(
+        std::make_unique<UsedTransaction>(std::move(used)), deferred);
   return expired <= kExpiriesAtOnce;
 }
 
@@ -169,7 +170,8 @@ bool Expiry::SweepDatasets(Now now, DeferredActions* deferred) {
                              : std::min<Duration>(ttl_, kReplacedIsKept);
     if (now.mono - since < ttl) continue;
     if (expired++ < kExpiriesAtOnce)
-      uses_.writes->Enqueue(std::make_unique<DatasetWrite>(this, id), deferred);
+      uses_.transactions->Enqueue(
+          std::make_unique<DatasetTransaction>(this, id), deferred);
   }
   return expired <= kExpiriesAtOnce;
 }

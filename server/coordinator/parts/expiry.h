@@ -34,7 +34,7 @@
 #include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/jobs/bad_sample_ledger.h"
 #include "server/jobs/damaged_indexes.h"
 #include "server/jobs/dataset_looks.h"
@@ -56,7 +56,7 @@ class Expiry {
     const State* state;
     const ConsumerTable* consumers;
     Tables* tables;
-    Writes* writes;
+    Transactions* transactions;
     Announcer* announcer;
     BadSampleLedger* bad_samples;
     LastLooks* looks;
@@ -78,9 +78,9 @@ class Expiry {
   void DatasetGone(const std::string& id);
 
  private:
-  class UsedWrite;
-  class JobWrite;
-  class DatasetWrite;
+  class UsedTransaction;
+  class JobTransaction;
+  class DatasetTransaction;
   bool InUse(const JobInfo& job) const {
     return uses_.consumers->UsesPlan(job.plan_hash);
   }

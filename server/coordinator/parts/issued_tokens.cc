@@ -15,10 +15,10 @@ constexpr Duration kLookAtExpiries = std::chrono::minutes(1);
 
 }  // namespace
 
-class IssuedTokens::TokenWrite : public AnsweredWrite {
+class IssuedTokens::TokenTransaction : public AnsweredTransaction {
  public:
-  TokenWrite(IssuedTokens* tokens, Now now, std::string what, Done done)
-      : AnsweredWrite(std::move(done)),
+  TokenTransaction(IssuedTokens* tokens, Now now, std::string what, Done done)
+      : AnsweredTransaction(std::move(done)),
         tokens_(tokens),
         now_(now),
         what_(std::move(what)) {}
@@ -35,14 +35,14 @@ class IssuedTokens::TokenWrite : public AnsweredWrite {
   const std::string what_;  // for the log
 };
 
-class IssuedTokens::CreateWrite final : public TokenWrite {
+class IssuedTokens::CreateTransaction final : public TokenTransaction {
  public:
-  CreateWrite(IssuedTokens* tokens, const AccessToken& token, Now now,
-              Done done)
-      : TokenWrite(tokens, now,
-                   fmt::format("created token={} name={} role={}", token.id,
-                               token.name, Name(token.role)),
-                   std::move(done)),
+  CreateTransaction(IssuedTokens* tokens, const AccessToken& token, Now now,
+                    Done done)
+      : TokenTransaction(tokens, now,
+                         fmt::format("created token={} name={} role={}",
+                                     token.id, token.name, Name(token.role)),
+                         std::move(done)),
         token_(token) {}
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const size_t count = tokens_->state_->access().size();
@@ -58,11 +58,12 @@ class IssuedTokens::CreateWrite final : public TokenWrite {
   const AccessToken token_;
 };
 
-class IssuedTokens::RevokeWrite final : public TokenWrite {
+class IssuedTokens::RevokeTransaction final : public TokenTransaction {
  public:
-  RevokeWrite(IssuedTokens* tokens, const std::string& key, Now now, Done done)
-      : TokenWrite(tokens, now, fmt::format("revoked token={}", key),
-                   std::move(done)),
+  RevokeTransaction(IssuedTokens* tokens, const std::string& key, Now now,
+                    Done done)
+      : TokenTransaction(tokens, now, fmt::format("revoked token={}", key),
+                         std::move(done)),
         key_(key) {}
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     ASSIGN_OR_RETURN(const std::string id, tokens_->Find(key_));
@@ -74,11 +75,11 @@ class IssuedTokens::RevokeWrite final : public TokenWrite {
 };
 
 IssuedTokens::IssuedTokens(const State* state, Sessions* sessions,
-                           Writes* writes, uint64_t instance,
+                           Transactions* transactions, uint64_t instance,
                            std::function<void()> wake)
     : state_(state),
       sessions_(sessions),
-      writes_(writes),
+      transactions_(transactions),
       instance_(instance),
       wake_(std::move(wake)),
       list_(std::make_shared<AccessTokens>()) {}
@@ -113,16 +114,19 @@ void IssuedTokens::Publish(Now now, DeferredActions* deferred) {
 }
 
 void IssuedTokens::Create(const AccessToken& token, Now now,
-                          AnsweredWrite::Done done, DeferredActions* deferred) {
-  writes_->Enqueue(
-      std::make_unique<CreateWrite>(this, token, now, std::move(done)),
+                          AnsweredTransaction::Done done,
+                          DeferredActions* deferred) {
+  transactions_->Enqueue(
+      std::make_unique<CreateTransaction>(this, token, now, std::move(done)),
       deferred);
 }
 
 void IssuedTokens::Revoke(const std::string& key, Now now,
-                          AnsweredWrite::Done done, DeferredActions* deferred) {
-  writes_->Enqueue(
-      std::make_unique<RevokeWrite>(this, key, now, std::move(done)), deferred);
+                          AnsweredTransaction::Done done,
+                          DeferredActions* deferred) {
+  transactions_->Enqueue(
+      std::make_unique<RevokeTransaction>(this, key, now, std::move(done)),
+      deferred);
 }
 
 absl::StatusOr<std::string> IssuedTokens::Find(const std::string& key) const {

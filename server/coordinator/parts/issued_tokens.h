@@ -18,7 +18,7 @@
 
 #include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/state/state.h"
 
 namespace leat::server {
@@ -28,15 +28,16 @@ class IssuedTokens {
   using Told = std::function<void(std::shared_ptr<const AccessTokens>)>;
 
   // All pointers outlive it.
-  IssuedTokens(const State* state, Sessions* sessions, Writes* writes,
-               uint64_t instance, std::function<void()> wake);
+  IssuedTokens(const State* state, Sessions* sessions,
+               Transactions* transactions, uint64_t instance,
+               std::function<void()> wake);
   // `told` is called without the lock, with every new list.
   void set_told(Told told) { told_ = std::move(told); }
 
   // See Coordinator's CreateAccess and RevokeAccess.
-  void Create(const AccessToken& token, Now now, AnsweredWrite::Done done,
+  void Create(const AccessToken& token, Now now, AnsweredTransaction::Done done,
               DeferredActions* deferred);
-  void Revoke(const std::string& key, Now now, AnsweredWrite::Done done,
+  void Revoke(const std::string& key, Now now, AnsweredTransaction::Done done,
               DeferredActions* deferred);
   // Sends the list, without expired tokens, to the daemon and all worker
   // sessions.
@@ -47,14 +48,14 @@ class IssuedTokens {
   const std::shared_ptr<const AccessTokens>& list() const { return list_; }
 
  private:
-  class TokenWrite;
-  class CreateWrite;
-  class RevokeWrite;
+  class TokenTransaction;
+  class CreateTransaction;
+  class RevokeTransaction;
   absl::StatusOr<std::string> Find(const std::string& key) const;
 
   const State* const state_;
   Sessions* const sessions_;
-  Writes* const writes_;
+  Transactions* const transactions_;
   const uint64_t instance_;
   const std::function<void()> wake_;
   Told told_;

@@ -30,9 +30,9 @@ std::string NamesOf(std::span<const DatasetInfo> datasets) {
 }  // namespace
 
 // Makes the job durable. Its dataset is there.
-class Datasets::JobWrite final : public Write {
+class Datasets::JobTransaction final : public Transaction {
  public:
-  JobWrite(Datasets* datasets, uint64_t creation)
+  JobTransaction(Datasets* datasets, uint64_t creation)
       : datasets_(datasets), creation_(creation) {}
 
   absl::StatusOr<std::optional<Event>> Decide(
@@ -62,10 +62,12 @@ class Datasets::JobWrite final : public Write {
   std::string name_;  // of the job being appended; empty: none
 };
 
-class Datasets::JobDeletion final : public AnsweredWrite {
+class Datasets::JobDeletion final : public AnsweredTransaction {
  public:
   JobDeletion(Datasets* datasets, const std::string& name, Done done)
-      : AnsweredWrite(std::move(done)), datasets_(datasets), name_(name) {}
+      : AnsweredTransaction(std::move(done)),
+        datasets_(datasets),
+        name_(name) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *datasets_->uses_.state;
@@ -92,10 +94,10 @@ class Datasets::JobDeletion final : public AnsweredWrite {
   GoneJob gone_;
 };
 
-class Datasets::Deletion final : public AnsweredWrite {
+class Datasets::Deletion final : public AnsweredTransaction {
  public:
   Deletion(Datasets* datasets, const std::string& key, Done done)
-      : AnsweredWrite(std::move(done)), datasets_(datasets), name_(key) {}
+      : AnsweredTransaction(std::move(done)), datasets_(datasets), name_(key) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
     const State& state = *datasets_->uses_.state;
@@ -174,7 +176,8 @@ void Datasets::Answer(uint64_t creation, JobCreation::Answer answer,
 
 void Datasets::WriteJob(uint64_t id, DeferredActions* deferred) {
   if (creations_.StartWriting(id))
-    uses_.writes->Enqueue(std::make_unique<JobWrite>(this, id), deferred);
+    uses_.transactions->Enqueue(std::make_unique<JobTransaction>(this, id),
+                                deferred);
 }
 
 void Datasets::JobWritten(uint64_t creation, const std::string& name,
@@ -257,7 +260,7 @@ void Datasets::AnswerLate(Now now, DeferredActions* deferred) {
 
 void Datasets::DeleteJob(const std::string& name, Done done,
                          DeferredActions* deferred) {
-  uses_.writes->Enqueue(
+  uses_.transactions->Enqueue(
       std::make_unique<JobDeletion>(this, name, std::move(done)), deferred);
 }
 
@@ -306,8 +309,8 @@ void Datasets::AskAgain(const std::string& reader_id, const Node& reader,
 
 void Datasets::Delete(const std::string& key, Done done,
                       DeferredActions* deferred) {
-  uses_.writes->Enqueue(std::make_unique<Deletion>(this, key, std::move(done)),
-                        deferred);
+  uses_.transactions->Enqueue(
+      std::make_unique<Deletion>(this, key, std::move(done)), deferred);
 }
 
 void Datasets::Stop(DeferredActions* deferred) {

@@ -16,11 +16,11 @@ constexpr size_t kMaxWatchers = 1000;
 
 }  // namespace
 
-class Pools::SetWrite final : public AnsweredWrite {
+class Pools::SetTransaction final : public AnsweredTransaction {
  public:
-  SetWrite(Pools* pools, const std::string& name, const PoolBounds& bounds,
-           Done done)
-      : AnsweredWrite(std::move(done)),
+  SetTransaction(Pools* pools, const std::string& name,
+                 const PoolBounds& bounds, Done done)
+      : AnsweredTransaction(std::move(done)),
         pools_(pools),
         name_(name),
         bounds_(bounds) {}
@@ -153,9 +153,9 @@ void Pools::WakeAll(DeferredActions* deferred) const {
 }
 
 void Pools::Set(const std::string& name, const PoolBounds& bounds,
-                AnsweredWrite::Done done, DeferredActions* deferred) {
-  writes_->Enqueue(
-      std::make_unique<SetWrite>(this, name, bounds, std::move(done)),
+                AnsweredTransaction::Done done, DeferredActions* deferred) {
+  transactions_->Enqueue(
+      std::make_unique<SetTransaction>(this, name, bounds, std::move(done)),
       deferred);
 }
 

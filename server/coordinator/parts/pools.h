@@ -26,7 +26,7 @@
 #include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/sessions.h"
 #include "server/coordinator/parts/tables.h"
-#include "server/coordinator/parts/writes.h"
+#include "server/coordinator/parts/transactions.h"
 #include "server/membership/membership.h"
 #include "server/state/state.h"
 
@@ -60,12 +60,12 @@ class Pools {
 
   // All pointers outlive it. `wake`: there is an earlier deadline.
   Pools(const State* state, Membership* membership, Sessions* sessions,
-        Tables* tables, Writes* writes, Wake wake)
+        Tables* tables, Transactions* transactions, Wake wake)
       : state_(state),
         membership_(membership),
         sessions_(sessions),
         tables_(tables),
-        writes_(writes),
+        transactions_(transactions),
         wake_(std::move(wake)) {}
 
   // Sets the first time that is known. With pools in the store nothing is
@@ -82,7 +82,7 @@ class Pools {
 
   // These are the Coordinator functions with the same names.
   void Set(const std::string& name, const PoolBounds& bounds,
-           AnsweredWrite::Done done, DeferredActions* deferred);
+           AnsweredTransaction::Done done, DeferredActions* deferred);
   std::vector<PoolView> Views() const;
   absl::StatusOr<PoolView> Decided(const std::string& name) const;
   absl::StatusOr<uint64_t> Watch(const std::string& name, Wake wake);
@@ -91,7 +91,7 @@ class Pools {
   void WakeAll(DeferredActions* deferred) const;
 
  private:
-  class SetWrite;
+  class SetTransaction;
   struct Published {
     PoolBounds bounds;
     PoolTarget target;
@@ -109,7 +109,7 @@ class Pools {
   Membership* const membership_;
   Sessions* const sessions_;
   Tables* const tables_;
-  Writes* const writes_;
+  Transactions* const transactions_;
   const Wake wake_;
   std::map<std::string, Published> pools_;
   std::map<uint64_t, Watcher> watchers_;

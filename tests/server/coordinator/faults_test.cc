@@ -219,7 +219,7 @@ TEST(Coordinator, WhatManyThreadsWereToldIsSoAndSurvivesARestart) {
   std::thread driver([&] {
     while (!stop) {
       coordinator.Tick(Now::Of(clock));
-      coordinator.RunWrite(Now::Of(clock));
+      coordinator.RunTransaction(Now::Of(clock));
       coordinator.RunTables();
       coordinator.RunWakes();
     }

@@ -36,7 +36,7 @@ TEST(Scale, AWriteThatWaitsForTheDiskHoldsUpNobodyElse) {
   bool drained = false;
   world->DrainWorker("a", true, world.now(),
                      [&](const absl::Status&) { drained = true; });
-  std::thread writer([&] { world->RunWrite(world.now()); });
+  std::thread writer([&] { world->RunTransaction(world.now()); });
   while (!store->waiting) std::this_thread::yield();
   EXPECT_TRUE(world.Beat(a).ok());
   const SessionId b = world.Join("b");

@@ -143,12 +143,12 @@ class World {
   // Does the work of the driver's threads.
   void Write() {
     do {
-      while (coordinator_->RunWrite(now())) {
+      while (coordinator_->RunTransaction(now())) {
       }
       coordinator_->Tick(now());
       while (coordinator_->RunTables() || coordinator_->RunWakes()) {
       }
-    } while (coordinator_->RunWrite(now()));
+    } while (coordinator_->RunTransaction(now()));
   }
 
   SessionId Join(const WorkerRegistration& worker) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes makes durable changes, one after the other.
+// Transactions makes durable changes, one after the other.
 //
 //   Enqueue ─► queued ── Next ─► Decide ─┬─ an error ─────────► Failed
 //      │                                 ├─ nothing to append ─► Applied
@@ -8,8 +8,8 @@
 //      └─ full, stopping ─► Failed                     ├─ error ─► Failed
 //                                                      └─ OK ─► Apply, Applied
 //
-// Each write decides on the state as it is when its turn comes. A refused or
-// failed write changes nothing.
+// Each transaction decides on the state as it is when its turn comes. A refused
+// or failed transaction changes nothing.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -29,11 +29,11 @@
 
 namespace leat::server {
 
-// A Write is one durable change. All its functions are called with the lock
-// held.
-class Write {
+// A Transaction is one durable change. All its functions are called with the
+// lock held.
+class Transaction {
  public:
-  virtual ~Write() = default;
+  virtual ~Transaction() = default;
   // Returns the event to append; nullopt: none, which is a success. Called
   // once.
   virtual absl::StatusOr<std::optional<Event>> Decide(
@@ -44,11 +44,11 @@ class Write {
   virtual void Failed(const absl::Status& why, DeferredActions* deferred) = 0;
 };
 
-// An AnsweredWrite reports its result to its caller, after Changed.
-class AnsweredWrite : public Write {
+// An AnsweredTransaction reports its result to its caller, after Changed.
+class AnsweredTransaction : public Transaction {
  public:
   using Done = std::function<void(absl::Status)>;
-  explicit AnsweredWrite(Done done) : done_(std::move(done)) {}
+  explicit AnsweredTransaction(Done done) : done_(std::move(done)) {}
   void Applied(DeferredActions* deferred) final {
     Changed(deferred);
     Answer(absl::OkStatus(), deferred);
@@ -69,32 +69,34 @@ class AnsweredWrite : public Write {
   Done done_;
 };
 
-class Writes {
+class Transactions {
  public:
   // `state` outlives it. At most `most` wait. `wake`: there is one to run.
-  Writes(State* state, size_t most, std::function<void()> wake)
+  Transactions(State* state, size_t most, std::function<void()> wake)
       : state_(state), most_(most), wake_(std::move(wake)) {}
 
-  void Enqueue(std::unique_ptr<Write> write, DeferredActions* deferred);
-  // Begins the next write. Returns false if none waits, or one is being
+  void Enqueue(std::unique_ptr<Transaction> transaction,
+               DeferredActions* deferred);
+  // Begins the next transaction. Returns false if none waits, or one is being
   // appended. If `*event` is set, the caller appends it and calls End; nullopt:
-  // the write has ended.
+  // the transaction has ended.
   bool Next(Now now, std::optional<Event>* event, DeferredActions* deferred);
   // `appended`: the store's result for the event.
   void End(const Event& event, const absl::Status& appended,
            DeferredActions* deferred);
-  // Fails the waiting writes, and later ones.
+  // Fails the waiting transactions, and later ones.
   void Stop(DeferredActions* deferred);
 
-  // Returns the store's result for the last write; OK before the first one.
+  // Returns the store's result for the last transaction; OK before the first
+  // one.
   const absl::Status& last() const { return last_; }
 
  private:
   State* const state_;
   const size_t most_;
   const std::function<void()> wake_;
-  std::deque<std::unique_ptr<Write>> waiting_;
-  std::unique_ptr<Write> current_;  // being appended
+  std::deque<std::unique_ptr<Transaction>> waiting_;
+  std::unique_ptr<Transaction> current_;  // being appended
   bool stopped_ = false;
   absl::Status last_;
 };
