@@ -149,7 +149,7 @@ void Parts::Seen(Now now, DeferredActions* deferred) {
   if (started_at) return;
   started_at = now.mono;
   expiry.Start(now);
-  pools.Start(now, config.pool_hold);
+  pools.Start(now, config.pool_decision_delay);
   announcer.Tell({"coordinator.started",
                   "info",
                   {fmt::format("coordinator/{}", config.cluster)},

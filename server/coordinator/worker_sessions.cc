@@ -226,7 +226,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
       &deferred);
   // Listings by the worker's previous process are lost.
   parts.datasets.LoseWorker(name, now, &deferred);
-  parts.tables.ProlongHold(now);
+  parts.tables.ProlongPublishDelay(now);
   parts.tables.MembersChanged(now, &deferred);
   parts.datasets.AssignListings(now, &deferred);
   deferred.Add(session.wake);

@@ -52,7 +52,7 @@ struct CoordinatorConfig {
   Duration no_workers_after = std::chrono::seconds(10);
   // After a start with pools in the store, how long workers may take to
   // reconnect.
-  Duration pool_hold = std::chrono::seconds(15);
+  Duration pool_decision_delay = std::chrono::seconds(15);
   // A pool shrinks after trainers wanted less than it can give for this long.
   Duration scale_down_after = kPoolLowFor;
   std::string cluster = "leat";  // its name, for people

@@ -88,7 +88,7 @@ std::optional<Decoders> DecoderChoice::MostThreads(
 }
 
 void DecoderChoice::Tick(bool changed, Now now, DeferredActions* deferred) {
-  if (!tables_->held()) loaded_.clear();
+  if (!tables_->publish_delayed()) loaded_.clear();
   if (changed) pin_at_ = MonotonicTime::min();
   if (!pin_at_ || now.mono < *pin_at_) return;
   pin_at_.reset();

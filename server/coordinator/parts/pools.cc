@@ -43,7 +43,7 @@ class Pools::SetTransaction final : public AnsweredTransaction {
       LOG_INFO("pool.set pool={} min={} max={}", name, bounds.min, bounds.max);
     });
     // Waits until earlier workers have reconnected.
-    pools_->due_ = pools_->held_until_;
+    pools_->due_ = pools_->decide_after_;
     deferred->Add(pools_->wake_);
   }
 
@@ -52,8 +52,8 @@ class Pools::SetTransaction final : public AnsweredTransaction {
   const PoolBounds bounds_;
 };
 
-void Pools::Start(Now now, Duration hold) {
-  if (!state_->pools().empty()) due_ = held_until_ = now.mono + hold;
+void Pools::Start(Now now, Duration delay) {
+  if (!state_->pools().empty()) due_ = decide_after_ = now.mono + delay;
 }
 
 PoolsSeen Pools::See(const std::vector<PoolView>& others) const {

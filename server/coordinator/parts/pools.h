@@ -9,7 +9,7 @@
 //   Set ─► durable event ─► due at once
 //
 // Targets are soft. After a start with pools in the store nothing is decided
-// for `pool_hold`, in which the workers reconnect: a cluster engine that saw a
+// for `pool_decision_delay`, in which the workers reconnect: a cluster engine that saw a
 // pool without workers would end those that it has.
 //
 // Thread-compatible; the owner locks.
@@ -69,8 +69,8 @@ class Pools {
         wake_(std::move(wake)) {}
 
   // Sets the first time that is known. With pools in the store nothing is
-  // decided for `hold`.
-  void Start(Now now, Duration hold);
+  // decided for `delay`.
+  void Start(Now now, Duration delay);
   // Returns when to decide next; max(): never.
   MonotonicTime due() const { return due_; }
   // `others`: pools without bounds that are included.
@@ -115,7 +115,7 @@ class Pools {
   std::map<uint64_t, Watcher> watchers_;
   uint64_t version_ = 0;
   MonotonicTime due_ = MonotonicTime::max();
-  MonotonicTime held_until_ = MonotonicTime::min();
+  MonotonicTime decide_after_ = MonotonicTime::min();
 };
 
 }  // namespace leat::server

@@ -38,10 +38,10 @@ struct WorkerSession : WokenSession {
   std::string log_level;                  // to be sent; empty: none
   std::deque<IndexDirective> directives;  // at most Indexing's requests
   std::set<std::string> datasets;         // whose owned shards are to be sent
-  // A new worker is sent the owned shards of all datasets, in order; `swept` is
-  // the last dataset that was sent.
-  bool sweeping = true;
-  std::string swept;
+  // A new worker is sent the owned shards of all datasets, in order; `synced`
+  // is the last dataset that was sent.
+  bool initial_sync = true;
+  std::string synced;
   // Numbers of v1.ReportNow: the one that it was sent last, and the one that
   // it has answered.
   uint64_t asked = 0, answered = 0;

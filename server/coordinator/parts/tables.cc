@@ -53,14 +53,14 @@ void Tables::Recover(DeferredActions* deferred) {
 }
 
 void Tables::Start() {
-  if (recovered_jobs_) held_until_ = MonotonicTime::max();
+  if (recovered_jobs_) publish_after_ = MonotonicTime::max();
 }
 
-void Tables::ProlongHold(Now now) {
-  if (!held_until_) return;
-  if (*held_until_ == MonotonicTime::max()) first_worker_at_ = now.mono;
+void Tables::ProlongPublishDelay(Now now) {
+  if (!publish_after_) return;
+  if (*publish_after_ == MonotonicTime::max()) first_worker_at_ = now.mono;
   const MembershipConfig& members = config_.membership;
-  held_until_ =
+  publish_after_ =
       std::min(now.mono + members.lost_after,
                first_worker_at_ + members.max_holds * members.lost_after);
 }
@@ -98,8 +98,8 @@ void Tables::MembersChanged(Now now, DeferredActions* deferred) {
 
 bool Tables::Tick(Now now, DeferredActions* deferred) {
   if (kept_->Release(now.mono)) deferred->Add(wake_);
-  if (held_until_ && now.mono >= *held_until_) held_until_.reset();
-  if (!update_at_ || now.mono < *update_at_ || held_until_) return false;
+  if (publish_after_ && now.mono >= *publish_after_) publish_after_.reset();
+  if (!update_at_ || now.mono < *update_at_ || publish_after_) return false;
   update_at_.reset();
   all_due_ = true;
   deferred->Add(wake_);
@@ -109,7 +109,7 @@ bool Tables::Tick(Now now, DeferredActions* deferred) {
 MonotonicTime Tables::NextDeadline() const {
   if (!update_at_) return kept_->due();
   const MonotonicTime update =
-      held_until_ ? std::max(*update_at_, *held_until_) : *update_at_;
+      publish_after_ ? std::max(*update_at_, *publish_after_) : *update_at_;
   return std::min(update, kept_->due());
 }
 
@@ -134,10 +134,10 @@ std::optional<OwnedShards> Tables::NextOwned(WorkerSession* session) const {
     if (!session->datasets.empty()) {
       dataset = std::move(
           session->datasets.extract(session->datasets.begin()).value());
-    } else if (session->sweeping) {
-      dataset = assignments_.DatasetAfter(session->swept);
-      session->swept = dataset;
-      session->sweeping = !dataset.empty();
+    } else if (session->initial_sync) {
+      dataset = assignments_.DatasetAfter(session->synced);
+      session->synced = dataset;
+      session->initial_sync = !dataset.empty();
     }
     if (dataset.empty()) return std::nullopt;
     OwnedShards owned{dataset, session->name, 0, assignments_.Of(dataset),

@@ -5,13 +5,13 @@
 //
 //   Use, of a new table ───────────────────────────────┐
 //   MembersChanged ─► the update is due, after a delay │
-//   Tick, unless tables are held ──────────────────────┴─► TakeDue: computed
+//   Tick, after the publish delay ─────────────────────┴─► TakeDue: computed
 //                                           without the lock ─► Publish
 //                                           ─► consumers, and workers that own
 //                                              other shards than before
 //
-// After a start with jobs, tables are held until earlier workers had time to
-// reconnect: consumers keep the tables that they have.
+// After a start with jobs, no table is published until earlier workers had time
+// to reconnect (the publish delay): consumers keep the tables that they have.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -50,13 +50,13 @@ class Tables {
         kept_(std::move(kept)),
         wake_(std::move(wake)) {}
 
-  // The state was loaded: tables of its jobs are held from the first known time
-  // on, which Start reports.
+  // The state was loaded. The publish delay of its jobs' tables begins with the
+  // first known time, which Start reports.
   void Recover(DeferredActions* deferred);
   void Start();
   // A worker has registered: others may follow.
-  void ProlongHold(Now now);
-  bool held() const { return held_until_.has_value(); }
+  void ProlongPublishDelay(Now now);
+  bool publish_delayed() const { return publish_after_.has_value(); }
 
   // Counts a user of the job's tables: the job, or a consumer.
   void Use(const JobInfo& job, DeferredActions* deferred);
@@ -93,8 +93,8 @@ class Tables {
   // After a start: no earlier table is published before this time; max(): no
   // worker has registered yet.
   bool recovered_jobs_ = false;
-  std::optional<MonotonicTime> held_until_;
-  MonotonicTime first_worker_at_;  // within the hold
+  std::optional<MonotonicTime> publish_after_;
+  MonotonicTime first_worker_at_;  // within the publish delay
 };
 
 }  // namespace leat::server
