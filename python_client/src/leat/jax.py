@@ -34,7 +34,12 @@ from leat._arrays.global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
-from leat._iterators import epilogue as _epilogue, placement as _placement, plane as _plane, together as _together
+from leat._iterators import (
+    epilogue as _epilogue,
+    placement as _placement,
+    together as _together,
+    transport as _transport,
+)
 from leat._iterators.batches import samples_of
 from leat._library import threads as _threads
 from leat.errors import InvalidArgument
@@ -339,7 +344,7 @@ def batches(
         )
 
     host: Batches | _together.Together
-    parts = _plane.open_on(
+    parts = _transport.open_on(
         [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
     )
     host = opened(rows) if parts is None else _together.Together(parts)

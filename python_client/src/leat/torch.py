@@ -27,7 +27,7 @@ except ModuleNotFoundError as _error:
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
 from leat._arrays import torch_device as _torch_device
-from leat._iterators import epilogue as _epilogue, placement as _placement, plane as _plane
+from leat._iterators import epilogue as _epilogue, placement as _placement, transport as _transport
 from leat._iterators.batches import BatchIterator, samples_of
 from leat._library.buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
@@ -222,7 +222,7 @@ def batches(
             make=make,
         )
 
-    on_device = _plane.open_on(numbers, lambda _, number: opened(number))
+    on_device = _transport.open_on(numbers, lambda _, number: opened(number))
     return on_device[0] if on_device else opened(-1)
 
 
