@@ -42,7 +42,7 @@ v1::RowsRequest RequestFor(const StreamMessage& action) {
   request->mutable_samples()->Add(action.samples.begin(), action.samples.end());
   request->mutable_absent()->Add(action.absent.begin(), action.absent.end());
   request->set_memory_id(action.memory_id);
-  request->mutable_places()->Add(action.places.begin(), action.places.end());
+  request->mutable_slots()->Add(action.slots.begin(), action.slots.end());
   if (action.supplied)
     for (const uint64_t sample : action.samples)
       AddTo(request, action.supplied->Of(sample));

@@ -28,7 +28,7 @@ struct StreamMessage {
   std::vector<uint64_t> samples;
   std::vector<uint64_t> absent;  // samples that are agreed to be absent
   uint64_t memory_id = 0;        // 0: the rows come as bytes
-  std::vector<uint32_t> places;  // in that memory, parallel to rows
+  std::vector<uint32_t> slots;   // in that memory, parallel to rows
   std::shared_ptr<const Supplied> supplied;  // the samples; null: stored ones
   uint64_t supplied_bytes = 0;
 };

@@ -72,7 +72,7 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
   const std::span<const uint64_t> absent = step->AbsentOf(index);
   message.absent.assign(absent.begin(), absent.end());
   if (in_place) {
-    message.places.push_back(index);
+    message.slots.push_back(index);
     row.leased = true;
   }
   OpenRequest& request = requests.open[message.request_id];

@@ -51,7 +51,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
     if (request == requests.open.end()) {
       if (header.request_id() >= next_request_) return NeverRequested(header);
       if (stream.sharing.ending.contains(header.request_id()))
-        return InvalidArgument("data of request {}, whose rows have places",
+        return InvalidArgument("data of request {}, whose rows have slots",
                                header.request_id());
       // The request was withdrawn, since its rows came from elsewhere.
       if (header.offset() == 0)
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
     const v1::RowsResponse& header) {
   Step& step = *request.step;
   if (request.lease.memory)
-    return InvalidArgument("data of request {}, whose rows have places",
+    return InvalidArgument("data of request {}, whose rows have slots",
                            header.request_id());
   const auto num_rows = static_cast<size_t>(header.rows_size());
   if (num_rows == 0 || num_rows > request.indices.size() ||
@@ -209,7 +209,7 @@ absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
   if (!memory || data_bytes > 0 || header.payload_bytes() > 0 ||
       num_rows == 0 || num_rows > request.indices.size())
     return InvalidArgument(
-        "group {}: {} rows with places and {} bytes; want 1 to {} rows {}",
+        "group {}: {} rows with slots and {} bytes; want 1 to {} rows {}",
         header.group_id(), num_rows, data_bytes + header.payload_bytes(),
         request.indices.size(), memory ? "without data" : "by bytes");
   const bool is_current = memory == step.memory;

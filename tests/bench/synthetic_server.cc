@@ -10,7 +10,7 @@
 // one, and answers nothing. Both send the same number of payload bytes per
 // message.
 //
-// Rows with places are written there, from a row that is hot in the cache, as a
+// Rows with slots are written there, from a row that is hot in the cache, as a
 // decoder's last stage would do.
 #include <malloc.h>
 
@@ -82,17 +82,17 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
     constexpr size_t kFieldBytes[] = {kRowBytes};
     auto offer =
         sharing_->Borrow(request.memory_id(),
-                         std::span(request.places().data(),
-                                   static_cast<size_t>(request.places_size())),
+                         std::span(request.slots().data(),
+                                   static_cast<size_t>(request.slots_size())),
                          kFieldBytes);
     if (!offer.ok()) return stream_->Close(offer.status());
     std::byte* const first =
         offer->memory->base() + offer->memory->field_offsets()[0];
-    for (const uint32_t place : request.places())
-      std::memcpy(first + place * kRowBytes, pool_->data(), kRowBytes);
+    for (const uint32_t slot : request.slots())
+      std::memcpy(first + slot * kRowBytes, pool_->data(), kRowBytes);
     sharing_->GiveBack(request.memory_id(), offer->number,
-                       std::span(request.places().data(),
-                                 static_cast<size_t>(request.places_size())));
+                       std::span(request.slots().data(),
+                                 static_cast<size_t>(request.slots_size())));
     v1::RowsResponse header;
     header.set_request_id(request.request_id());
     header.set_group_id(++group_);

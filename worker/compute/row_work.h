@@ -91,11 +91,11 @@ class SharedMemory {
   virtual std::span<const uint64_t> field_offsets() const = 0;
 };
 
-// Where one row is written: slot `place` of the memory at `base`. Does not own.
+// Where one row is written: `slot` of the memory at `base`. Does not own.
 struct RowTarget {
   std::byte* base = nullptr;
   const uint64_t* offsets = nullptr;  // of slot 0, by field
-  size_t place = 0;
+  size_t slot = 0;
 };
 
 // Where the rows of a group are written. Does not own.
@@ -105,7 +105,7 @@ struct GroupOutputs {
   int device = -1;                      // of the memory's GPU; -1: host
   std::span<const uint64_t> offsets;    // of slot 0, by field
   std::span<const size_t> field_bytes;  // per row
-  std::span<const uint32_t> places;     // slots by row; empty: 0, 1, 2 …
+  std::span<const uint32_t> slots;      // by row; empty: 0, 1, 2 …
   // One target per row, if rows of several requests go to different memories;
   // empty: all go to `base`.
   std::span<const RowTarget> targets;
@@ -113,10 +113,10 @@ struct GroupOutputs {
   std::byte* At(size_t field, size_t row) const {
     if (!targets.empty()) {
       const RowTarget& to = targets[row];
-      return to.base + to.offsets[field] + to.place * field_bytes[field];
+      return to.base + to.offsets[field] + to.slot * field_bytes[field];
     }
-    const size_t place = places.empty() ? row : places[row];
-    return base + offsets[field] + place * field_bytes[field];
+    const size_t slot = slots.empty() ? row : slots[row];
+    return base + offsets[field] + slot * field_bytes[field];
   }
 };
 
@@ -218,7 +218,7 @@ struct RowRequest {
   std::vector<uint64_t> samples;
   // Memory that the rows are written to; nullptr: a buffer of the worker's.
   std::shared_ptr<const SharedMemory> memory;
-  std::vector<uint32_t> places;  // slots, parallel to rows, if there is memory
+  std::vector<uint32_t> slots;  // parallel to rows, if there is memory
   // Dropped when no row of the request can be written any more.
   std::shared_ptr<const void> lease;
   // The samples, if the consumer supplies them; parallel to rows.
@@ -239,9 +239,9 @@ struct FinishedGroup {
   // If not OK, the group failed and has no payload; it is the error of the
   // failed row that comes first.
   absl::Status status;
-  bool placed = false;           // its request has memory: no payload
-  std::vector<uint32_t> places;  // slots, if placed: parallel to rows
-  const void* lease = nullptr;   // the request's; valid during OnGroup
+  bool placed = false;          // its request has memory: no payload
+  std::vector<uint32_t> slots;  // if placed: parallel to rows
+  const void* lease = nullptr;  // the request's; valid during OnGroup
   std::span<const std::byte> payload;
   // Holds the payload, and counts as one of the stream's unsent groups; the
   // buffer goes back to its pool when dropped. Dropping takes no lock, except

@@ -71,7 +71,7 @@ std::shared_ptr<SharedStage> ShareStage(const Groups& groups) {
     for (size_t row = 0; row < outputs.rows; ++row)
       shared->targets.push_back(
           {outputs.base, offsets,
-           outputs.places.empty() ? row : outputs.places[row]});
+           outputs.slots.empty() ? row : outputs.slots[row]});
   }
   shared->outputs = {.rows = shared->targets.size(),
                      .device = first.outputs.device,

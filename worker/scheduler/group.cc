@@ -21,7 +21,7 @@ void UseMemory(Group& group) {
   group.outputs.base = group.memory->base();
   group.outputs.device = group.memory->device();
   group.outputs.offsets = group.memory->field_offsets();
-  group.outputs.places = group.places;
+  group.outputs.slots = group.slots;
 }
 
 SentGroup::SentGroup(Group* group, size_t rows)

@@ -110,7 +110,7 @@ struct Group {
   std::vector<uint64_t> samples;
   std::vector<StoredSample> supplied;  // parallel to samples, or empty
   std::vector<uint64_t> absent;        // its request's
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> slots;
   std::vector<uint64_t> offsets;
   GroupOutputs outputs;
   // Destroyed in the reverse order.

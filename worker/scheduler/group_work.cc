@@ -117,7 +117,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
                        .rows = std::move(group->rows),
                        .status = std::move(group->status),
                        .placed = placed,
-                       .places = std::move(group->places),
+                       .slots = std::move(group->slots),
                        .lease = lease.get(),
                        .payload = {},
                        .owner = nullptr};

@@ -143,14 +143,14 @@ namespace {
 
 absl::Status CheckMemory(const RowRequest& request, const RowWork& work) {
   const SharedMemory& memory = *request.memory;
-  if (request.places.size() != request.rows.size())
-    return InvalidArgument("request {}: {} rows and {} places",
+  if (request.slots.size() != request.rows.size())
+    return InvalidArgument("request {}: {} rows and {} slots",
                            request.request_id, request.rows.size(),
-                           request.places.size());
-  for (const uint32_t place : request.places)
-    if (place >= memory.rows())
-      return InvalidArgument("request {}: place {}: want less than {}",
-                             request.request_id, place, memory.rows());
+                           request.slots.size());
+  for (const uint32_t slot : request.slots)
+    if (slot >= memory.rows())
+      return InvalidArgument("request {}: slot {}: want less than {}",
+                             request.request_id, slot, memory.rows());
   if (memory.field_offsets().size() != work.field_bytes().size())
     return InvalidArgument("request {}: memory of {} fields: want {}",
                            request.request_id, memory.field_offsets().size(),

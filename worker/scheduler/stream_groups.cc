@@ -51,7 +51,7 @@ StreamGroups::Iterator StreamGroups::Plan(std::shared_ptr<Group> group,
   group->room.placed = request.memory != nullptr;
   if (group->room.placed) {
     group->memory = request.memory;
-    group->places = Cut(request.places, first, rows);
+    group->slots = Cut(request.slots, first, rows);
   }
   pending.next += rows;
   const Place place(group->position, group->group_id);

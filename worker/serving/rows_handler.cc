@@ -29,7 +29,7 @@ absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
                     .step = proto.step(),
                     .rows = {proto.rows().begin(), proto.rows().end()},
                     .samples = {proto.samples().begin(), proto.samples().end()},
-                    .places = {proto.places().begin(), proto.places().end()},
+                    .slots = {proto.slots().begin(), proto.slots().end()},
                     .absent = {proto.absent().begin(), proto.absent().end()}};
 }
 
@@ -105,13 +105,13 @@ class RowsHandler::RequestLease {
         request_id_(request.request_id),
         memory_id_(memory_id),
         offer_(offer),
-        places_(request.places) {}
+        slots_(request.slots) {}
   ~RequestLease() {
-    GiveBack(places_);
+    GiveBack(slots_);
     handler_->OnLeaseEnded(*this);
   }
-  void GiveBack(std::span<const uint32_t> places) const {
-    handler_->sharing_->GiveBack(memory_id_, offer_, places);
+  void GiveBack(std::span<const uint32_t> slots) const {
+    handler_->sharing_->GiveBack(memory_id_, offer_, slots);
   }
   uint64_t request_id() const { return request_id_; }
 
@@ -122,7 +122,7 @@ class RowsHandler::RequestLease {
   const uint64_t request_id_;
   const uint64_t memory_id_;
   const uint64_t offer_;
-  const std::vector<uint32_t> places_;
+  const std::vector<uint32_t> slots_;
 };
 
 RowsHandler::RowsHandler(std::shared_ptr<RowsShared> shared,
@@ -161,7 +161,7 @@ absl::Status RowsHandler::Decode(const Buffer& message,
 void RowsHandler::OnGroup(FinishedGroup group) {
   // The slots are free before the answer: after it they may be requested again.
   if (group.placed)
-    static_cast<const RequestLease*>(group.lease)->GiveBack(group.places);
+    static_cast<const RequestLease*>(group.lease)->GiveBack(group.slots);
   if (!group.status.ok())
     return SendError(group.request_id, group.group_id, group.rows,
                      group.status);
@@ -366,10 +366,10 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
   RowRequest& request = wired.request;
   RETURN_IF_ERROR(runtime->CheckRequest(request));
   if (reading != nullptr) reading->At(request.epoch, request.step);
-  if (request.places.size() != (wired.memory_id != 0 ? request.rows.size() : 0))
-    return InvalidArgument("request {}: {} rows and {} places in memory {}",
+  if (request.slots.size() != (wired.memory_id != 0 ? request.rows.size() : 0))
+    return InvalidArgument("request {}: {} rows and {} slots in memory {}",
                            request.request_id, request.rows.size(),
-                           request.places.size(), wired.memory_id);
+                           request.slots.size(), wired.memory_id);
   if (wired.memory_id != 0) {
     const absl::Status placed =
         Place(wired.memory_id, runtime->field_bytes(), request);
@@ -394,7 +394,7 @@ absl::Status RowsHandler::Place(uint64_t memory_id,
     return InvalidArgument("request {}: this worker takes no memory",
                            request.request_id);
   absl::StatusOr<StreamSharing::Offer> offer =
-      sharing_->Borrow(memory_id, request.places, field_bytes);
+      sharing_->Borrow(memory_id, request.slots, field_bytes);
   if (!offer.ok())
     return Annotate(offer.status(),
                     fmt::format("request {}", request.request_id));

@@ -76,7 +76,7 @@ StreamSharing::StreamSharing(SharedMemoryLimits limits,
 StreamSharing::~StreamSharing() { Close(); }
 
 absl::StatusOr<StreamSharing::Offer> StreamSharing::Borrow(
-    uint64_t memory_id, std::span<const uint32_t> places,
+    uint64_t memory_id, std::span<const uint32_t> slots,
     std::span<const size_t> field_bytes) {
   MutexLock lock(&mu_);
   if (closed_) return Unavailable("the memory connection has ended");
@@ -100,25 +100,25 @@ absl::StatusOr<StreamSharing::Offer> StreamSharing::Borrow(
     entry.fits = true;
   }
   const uint64_t number = next_offer_++;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < rows && entry.offers.emplace(places[i], number).second)
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] < rows && entry.offers.emplace(slots[i], number).second)
       continue;
-    for (const uint32_t place : places.first(i)) entry.offers.erase(place);
-    return InvalidArgument("memory {}: place {}: {}", memory_id, places[i],
-                           places[i] < rows ? "an open request uses it"
-                                            : "there is no such place");
+    for (const uint32_t slot : slots.first(i)) entry.offers.erase(slot);
+    return InvalidArgument(
+        "memory {}: slot {}: {}", memory_id, slots[i],
+        slots[i] < rows ? "an open request uses it" : "there is no such slot");
   }
   return Offer{.memory = entry.memory, .number = number};
 }
 
 void StreamSharing::GiveBack(uint64_t memory_id, uint64_t offer,
-                             std::span<const uint32_t> places) {
+                             std::span<const uint32_t> slots) {
   MutexLock lock(&mu_);
   const auto it = memories_.find(memory_id);
   if (it == memories_.end()) return;
   auto& offers = it->second.offers;
-  for (const uint32_t place : places)
-    if (const auto found = offers.find(place);
+  for (const uint32_t slot : slots)
+    if (const auto found = offers.find(slot);
         found != offers.end() && found->second == offer)
       offers.erase(found);
 }
@@ -229,7 +229,7 @@ absl::Status StreamSharing::Return(uint64_t memory_id) {
   if (it == memories_.end())
     return NotFound("memory {} is not shared", memory_id);
   if (!it->second.offers.empty())
-    return FailedPrecondition("memory {}: {} of its places are asked for",
+    return FailedPrecondition("memory {}: {} of its slots are requested",
                               memory_id, it->second.offers.size());
   entry = std::move(it->second);
   memories_.erase(it);

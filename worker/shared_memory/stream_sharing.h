@@ -65,11 +65,11 @@ class StreamSharing {
   // too small for its rows, or a slot is outside it or used by an open request.
   // kUnavailable: the consumer has taken everything back.
   absl::StatusOr<Offer> Borrow(uint64_t memory_id,
-                               std::span<const uint32_t> places,
+                               std::span<const uint32_t> slots,
                                std::span<const size_t> field_bytes);
   // Frees those of the slots that the offer still has.
   void GiveBack(uint64_t memory_id, uint64_t offer,
-                std::span<const uint32_t> places);
+                std::span<const uint32_t> slots);
   // The stream has ended: no more slots can be taken. Idempotent.
   void Close();
 

@@ -151,13 +151,13 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         return True
 
     def __repr__(self) -> str:
-        place = "not started" if self.step is None else f"epoch {self.epoch} step {self.step}"
-        return f"<leat.jax batches of job {self._host.job.name!r}: {'closed' if self._ended else place}>"
+        shown = "not started" if self.step is None else f"epoch {self.epoch} step {self.step}"
+        return f"<leat.jax batches of job {self._host.job.name!r}: {'closed' if self._ended else shown}>"
 
     def samples(self, epoch: int | None = None, step: int | None = None) -> np.ndarray:
         """As in `leat.Batches`, for the rows that this process pulls (`rows`)."""
-        place = None if self.epoch is None or self.step is None else (self.epoch, self.step)
-        return samples_of(self._host.job, place, self.rows, epoch, step)
+        at = None if self.epoch is None or self.step is None else (self.epoch, self.step)
+        return samples_of(self._host.job, at, self.rows, epoch, step)
 
     def _start(self) -> _ahead.Ahead:
         ahead = _ahead.Ahead(self._host, self._place)

@@ -126,8 +126,8 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   bool Borrow(const v1::RequestRows& request) {
     auto offer =
         sharing_->Borrow(request.memory_id(),
-                         std::span(request.places().data(),
-                                   static_cast<size_t>(request.places_size())),
+                         std::span(request.slots().data(),
+                                   static_cast<size_t>(request.slots_size())),
                          kFieldBytes);
     MutexLock lock(&mu_);
     if (offer.ok())
@@ -145,8 +145,8 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       offers_.erase(request.request_id());
     }
     sharing_->GiveBack(request.memory_id(), offer.number,
-                       std::span(request.places().data(),
-                                 static_cast<size_t>(request.places_size())));
+                       std::span(request.slots().data(),
+                                 static_cast<size_t>(request.slots_size())));
   }
   // A kept request ends when it is answered.
   void Cancel(uint64_t request_id) {
@@ -167,12 +167,12 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     }
     for (int i = 0; i < request.rows_size(); ++i) {
       std::byte* const image = memory->base() + memory->field_offsets()[0] +
-                               request.places(i) * kImageBytes;
+                               request.slots(i) * kImageBytes;
       for (size_t k = 0; k < kImageBytes; ++k)
         image[k] = ImageByte(request.samples(i), k);
       const int32_t label = Label(request.samples(i));
       std::memcpy(memory->base() + memory->field_offsets()[1] +
-                      request.places(i) * sizeof label,
+                      request.slots(i) * sizeof label,
                   &label, sizeof label);
     }
     memory.reset();

@@ -93,7 +93,7 @@ class FetcherDeviceTest : public FetcherTest {
   // this process.
   void Write(const Action& action, size_t i, uint64_t value) {
     std::memcpy(
-        shared_.at(action.memory_id)->data() + action.places[i] * kRowBytes,
+        shared_.at(action.memory_id)->data() + action.slots[i] * kRowBytes,
         &value, kRowBytes);
   }
   absl::Status SayPlaced(const Action& action, std::vector<uint32_t> rows) {
@@ -103,7 +103,7 @@ class FetcherDeviceTest : public FetcherTest {
     return Piece(*action.stream, header, {});
   }
   absl::Status Place(const Action& action) {
-    for (size_t i = 0; i < action.places.size(); ++i)
+    for (size_t i = 0; i < action.slots.size(); ++i)
       Write(action, i, action.samples[i]);
     return SayPlaced(action, action.rows);
   }

@@ -16,8 +16,8 @@ namespace leat::client {
 // The memory that a worker has mapped, and keeps as long as it likes.
 struct Mapping {
   std::shared_ptr<BatchMemory> memory;
-  void Write(uint32_t place, uint64_t value) const {
-    std::memcpy(memory->data() + place * kRowBytes, &value, kRowBytes);
+  void Write(uint32_t slot, uint64_t value) const {
+    std::memcpy(memory->data() + slot * kRowBytes, &value, kRowBytes);
   }
 };
 
@@ -87,9 +87,9 @@ class FetcherSharingTest : public FetcherTest {
     return fetcher_->counters().payload_copies - copies_;
   }
   void WriteRows(const Action& action, uint64_t mask = 0) {
-    for (size_t i = 0; i < action.places.size(); ++i)
+    for (size_t i = 0; i < action.slots.size(); ++i)
       mappings_.at(action.memory_id)
-          .Write(action.places[i], action.samples[i] ^ mask);
+          .Write(action.slots[i], action.samples[i] ^ mask);
   }
   absl::Status SayPlaced(const Action& action, std::vector<uint32_t> rows) {
     v1::RowsResponse header = Header(action, rows);

@@ -68,7 +68,7 @@ class FakePipeline:
     def _on_gpu(self):
         return [False, True]
 
-    def _place(self):
+    def _position(self):
         return self._step
 
     def _begun_again(self, step):

@@ -38,24 +38,24 @@ struct GroupResult {
   }
 };
 
-// Memory for a group's rows; places are given as a consumer would.
+// Memory for a group's rows; slots are given as a consumer would.
 class GroupMemory {
  public:
-  GroupMemory(const BatchSchema& schema, size_t places) {
+  GroupMemory(const BatchSchema& schema, size_t slots) {
     size_t at = 0;
     for (const Field& field : schema.fields) {
       offsets_.push_back(at);
       bytes_.push_back(field.row_bytes);
-      at += places * field.row_bytes;
+      at += slots * field.row_bytes;
     }
     memory_.assign(at, std::byte{0x77});
   }
-  GroupOutputs Outputs(size_t rows, std::span<const uint32_t> places = {}) {
+  GroupOutputs Outputs(size_t rows, std::span<const uint32_t> slots = {}) {
     return {.rows = rows,
             .base = memory_.data(),
             .offsets = offsets_,
             .field_bytes = bytes_,
-            .places = places};
+            .slots = slots};
   }
   RowBytes Row(const GroupOutputs& outputs, size_t row) const {
     RowBytes bytes;

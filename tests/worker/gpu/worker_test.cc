@@ -85,14 +85,14 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoSharedDeviceMemory) {
     GpuPipeline pipeline(graph, *gpus_, decoder_class);
     const std::vector<size_t> bytes = {32 * 32 * 3, 4, 1};
     const std::vector<uint64_t> offsets = {0, 40'000, 60'000};
-    const std::vector<uint32_t> places = {6, 0, 3, 1, 2, 5, 7};
+    const std::vector<uint32_t> slots = {6, 0, 3, 1, 2, 5, 7};
     const DeviceBytes memory(100'000);
     const GroupOutputs outputs{.rows = 7,
                                .base = memory.data(),
                                .device = 0,
                                .offsets = offsets,
                                .field_bytes = bytes,
-                               .places = places};
+                               .slots = slots};
     const auto group = pipeline.kernel().BeginGroup(outputs);
     for (size_t row = 0; row < 6; ++row)
       ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());

@@ -37,12 +37,12 @@ class FakeMemory : public SharedMemory {
   uint32_t rows() const override { return rows_; }
   std::span<const uint64_t> field_offsets() const override { return offsets_; }
   // Returns the sample in a slot; 0xEE…EE: untouched.
-  uint64_t At(uint32_t place) const {
+  uint64_t At(uint32_t slot) const {
     uint64_t sample = 0;
-    std::memcpy(&sample, base() + rows_ * kBig + place * 8, 8);
+    std::memcpy(&sample, base() + rows_ * kBig + slot * 8, 8);
     return sample;
   }
-  std::byte First(uint32_t place) const { return bytes_[place * kBig]; }
+  std::byte First(uint32_t slot) const { return bytes_[slot * kBig]; }
 
  private:
   const uint32_t rows_;
@@ -63,10 +63,10 @@ inline std::shared_ptr<const void> MakeLease(std::function<void()> ended) {
 
 inline RowRequest Placed(RowRequest request,
                          std::shared_ptr<const SharedMemory> memory,
-                         std::vector<uint32_t> places,
+                         std::vector<uint32_t> slots,
                          std::shared_ptr<const void> lease = nullptr) {
   request.memory = std::move(memory);
-  request.places = std::move(places);
+  request.slots = std::move(slots);
   request.lease = std::move(lease);
   return request;
 }

@@ -312,7 +312,7 @@ TEST(JoinThreads, SurviveStorms) {
     works.push_back(std::make_shared<StagedWork>(key, &device));
   works[1]->bad_sample = 105;
   Storm(
-      {.rounds = 40, .requests = 20, .most_rows = 3, .places = true},
+      {.rounds = 40, .requests = 20, .most_rows = 3, .slots = true},
       [&](int round) { return works[round % 2]; }, &pool, wake, &device)
       .Run();
 }

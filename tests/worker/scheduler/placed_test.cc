@@ -29,9 +29,9 @@ TEST_F(PlacedTest, RowsAreComputedIntoTheirPlacesAndTakeNoBuffer) {
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_TRUE(groups[0].placed);
   EXPECT_TRUE(groups[0].payload.empty());
-  EXPECT_THAT(groups[0].places, ElementsAre(7, 1, 2, 3));
+  EXPECT_THAT(groups[0].slots, ElementsAre(7, 1, 2, 3));
   EXPECT_THAT(groups[1].rows, ElementsAre(4, 5));
-  EXPECT_THAT(groups[1].places, ElementsAre(0, 5));
+  EXPECT_THAT(groups[1].slots, ElementsAre(0, 5));
   const uint64_t expected[] = {1004,       1001, 1002,       1003,
                                kUntouched, 1005, kUntouched, 1000};
   for (uint32_t place = 0; place < 8; ++place) {
@@ -70,11 +70,11 @@ TEST_F(PlacedTest, TheMemoryIsLetGoBeforeTheAnswerAndTheLeaseAfterIt) {
 
 TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
   const auto memory = std::make_shared<FakeMemory>(40);
-  std::vector<uint32_t> places(40);
-  for (uint32_t i = 0; i < 40; ++i) places[i] = i;
+  std::vector<uint32_t> slots(40);
+  for (uint32_t i = 0; i < 40; ++i) slots[i] = i;
   const auto id = Open(std::make_shared<FakeWork>("a"));
   ASSERT_TRUE(
-      scheduler_.Ask(id, Placed(MakeRequest(1, 0, 0, 0, 40), memory, places))
+      scheduler_.Ask(id, Placed(MakeRequest(1, 0, 0, 0, 40), memory, slots))
           .ok());
   EXPECT_EQ(RunAll(), 12);
   const uint32_t seen = wake_->Prepare();
@@ -100,13 +100,13 @@ class PlacedGroupsTest : public PlacedTest {
     const auto id = scheduler.OpenStream(work, sink_);
     EXPECT_TRUE(id.ok());
     const auto memory = std::make_shared<FakeMemory>(300);
-    std::vector<uint32_t> places(300);
-    std::iota(places.begin(), places.end(), 0);
+    std::vector<uint32_t> slots(300);
+    std::iota(slots.begin(), slots.end(), 0);
     const auto compute = [&](uint64_t request_id, size_t n) {
       RowRequest request = MakeRequest(request_id, 0, 0, 0, n);
       if (placed)
         request = Placed(std::move(request), memory,
-                         {places.begin(), places.begin() + n});
+                         {slots.begin(), slots.begin() + n});
       EXPECT_TRUE(scheduler.Ask(*id, std::move(request)).ok());
       while (scheduler.RunOne(nullptr)) {
       }
@@ -174,7 +174,7 @@ TEST_F(PlacedTest, AFailedRowIsAnsweredByAnErrorThatNamesItsPlaces) {
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_TRUE(absl::IsDataLoss(groups[0].status));
-  EXPECT_THAT(groups[0].places, ElementsAre(1, 0));
+  EXPECT_THAT(groups[0].slots, ElementsAre(1, 0));
   EXPECT_EQ(ended_, 1);
 }
 
@@ -182,18 +182,18 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   const auto memory = std::make_shared<FakeMemory>(10);
   const auto work = std::make_shared<FakeWork>("a");
   const auto id = Open(work);
-  const std::vector<uint32_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<uint32_t> slots = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   // Not begun: it ends at once.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 10), memory, slots, Lease()))
           .ok());
   scheduler_.Cancel(id, 1);
   EXPECT_EQ(ended_, 1);
   // Between two rows: it ends at once, too.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeRequest(2, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(2, 0, 0, 0, 10), memory, slots, Lease()))
           .ok());
   RunAll(5);
   scheduler_.Cancel(id, 2);
@@ -201,7 +201,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   // In a row: it ends after the row.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeRequest(3, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(3, 0, 0, 0, 10), memory, slots, Lease()))
           .ok());
   work->on_compute = [&](uint64_t, uint64_t) {
     scheduler_.Cancel(id, 3);
@@ -213,7 +213,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   work->on_compute = nullptr;
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeRequest(4, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(4, 0, 0, 0, 10), memory, slots, Lease()))
           .ok());
   RunAll(1);
   scheduler_.CloseStream(id);
@@ -247,10 +247,10 @@ TEST_F(PlacedTest, MalformedPlacesAreRefused) {
   const auto id = Open(std::make_shared<FakeWork>("a"));
   const auto memory = std::make_shared<FakeMemory>(2);
   const auto refused = [&](std::shared_ptr<const SharedMemory> to,
-                           std::vector<uint32_t> places) {
+                           std::vector<uint32_t> slots) {
     return absl::IsInvalidArgument(scheduler_.Ask(
         id,
-        Placed(MakeRequest(1, 0, 0, 0, 2), std::move(to), std::move(places))));
+        Placed(MakeRequest(1, 0, 0, 0, 2), std::move(to), std::move(slots))));
   };
   EXPECT_TRUE(refused(memory, {0}));
   EXPECT_TRUE(refused(memory, {0, 1, 1}));

@@ -169,7 +169,7 @@ TEST(StageThreads, SurviveStorms) {
   BufferPool pool(4 << 20, wake);
   FakeDevice device(wake, 3);
   Storm(
-      {.clients = 3, .places = true},
+      {.clients = 3, .slots = true},
       [&](int round) {
         auto work = std::make_shared<StagedWork>(
             std::string(1, "abc"[round % 3]), &device);

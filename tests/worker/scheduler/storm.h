@@ -22,7 +22,7 @@ struct StormOptions {
   int clients = 4, rounds = 30;  // rounds per client, one stream each
   uint64_t requests = 8;         // per stream
   uint32_t most_rows = 50;       // per request
-  bool places = false;           // half of the requests go to shared memory
+  bool slots = false;            // half of the requests go to shared memory
 };
 
 class Storm {
@@ -96,11 +96,11 @@ class Storm {
                                   request * 100, rows);
     ++begun_;
     made.lease = MakeLease([this] { ++ended_; });
-    if (!options_.places || random() % 2 == 0) return made;
-    std::vector<uint32_t> places = made.rows;
+    if (!options_.slots || random() % 2 == 0) return made;
+    std::vector<uint32_t> slots = made.rows;
     auto lease = made.lease;
     return Placed(std::move(made), std::make_shared<FakeMemory>(rows),
-                  std::move(places), std::move(lease));
+                  std::move(slots), std::move(lease));
   }
 
   static void ExpectEachOnce(const std::vector<FinishedGroup>& groups,

@@ -82,7 +82,7 @@ TEST_F(StreamGroupsTest, GroupsAreCutFromTheFrontOfAnAsk) {
     EXPECT_EQ(group->step, 3u);
     EXPECT_EQ(group->asked_at, asked_at);
     EXPECT_FALSE(group->room.placed);
-    EXPECT_THAT(group->places, IsEmpty());
+    EXPECT_THAT(group->slots, IsEmpty());
     EXPECT_THAT(group->supplied, IsEmpty());
   }
   EXPECT_LT(a->group_id, b->group_id);
@@ -93,7 +93,7 @@ TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
   RowRequest request = MakeRequest(1, 0, 0, 100, 3);
   request.rows = {9, 4, 6};
   request.memory = std::make_shared<NoMemory>();
-  request.places = {30, 10, 20};
+  request.slots = {30, 10, 20};
   request.absent = {1, 2, 3, 4};
   request.lease = std::make_shared<int>(0);
   for (size_t i = 0; i < 3; ++i) request.supplied.push_back({.form_bytes = i});
@@ -104,8 +104,8 @@ TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
   EXPECT_THAT(b->rows, ElementsAre(4, 6));
   EXPECT_THAT(a->samples, ElementsAre(100));
   EXPECT_THAT(b->samples, ElementsAre(101, 102));
-  EXPECT_THAT(a->places, ElementsAre(30));
-  EXPECT_THAT(b->places, ElementsAre(10, 20));
+  EXPECT_THAT(a->slots, ElementsAre(30));
+  EXPECT_THAT(b->slots, ElementsAre(10, 20));
   ASSERT_THAT(a->supplied, SizeIs(1));
   ASSERT_THAT(b->supplied, SizeIs(2));
   EXPECT_EQ(a->supplied[0].bytes(), 0u);

@@ -63,7 +63,7 @@ class RowsPlacedTest : public RowsServiceTest {
     v1::RowsRequest request = MakeRequest(id, step, rows);
     request.mutable_request()->set_memory_id(1);
     for (uint32_t row = 0; row < rows; ++row)
-      request.mutable_request()->add_places(kBatch - 1 - row);
+      request.mutable_request()->add_slots(kBatch - 1 - row);
     return request;
   }
   static v1::RowsRequest CancelOf(uint64_t id) {
@@ -121,7 +121,7 @@ TEST_F(RowsPlacedTest, APlaceMayBeAskedForAgainAsSoonAsItsRowIsAnswered) {
     for (const uint32_t row : response.rows()) {
       again.add_rows(row);
       again.add_samples(row);
-      again.add_places(kBatch - 1 - row);
+      again.add_slots(kBatch - 1 - row);
     }
     got += static_cast<size_t>(response.rows_size());
     ASSERT_TRUE(sharer.call().Write(next));
@@ -174,10 +174,10 @@ TEST_F(RowsPlacedTest, WrongPlacesEndOnlyTheirStream) {
   MemorySharer good = Share();
   std::vector<v1::RowsRequest> bad(6, PlacedRequest(2, 1));
   bad[0].mutable_request()->set_memory_id(2);
-  bad[1].mutable_request()->mutable_places()->RemoveLast();
-  bad[2].mutable_request()->set_places(3, 3);
-  bad[2].mutable_request()->set_places(4, 3);
-  bad[3].mutable_request()->set_places(0, kBatch);
+  bad[1].mutable_request()->mutable_slots()->RemoveLast();
+  bad[2].mutable_request()->set_slots(3, 3);
+  bad[2].mutable_request()->set_slots(4, 3);
+  bad[3].mutable_request()->set_slots(0, kBatch);
   bad[4].mutable_request()->clear_memory_id();
   bad[5] = PlacedRequest(2, 0, 1);  // the slot of an open request
   for (size_t i = 0; i < bad.size(); ++i) {

@@ -102,14 +102,14 @@ TEST_F(SharedMemoryServerTest, APlaceIsSharedOnceAtATime) {
   auto [stream, client] = Connect();
   ClientMemory memory(kRows * 108);
   ASSERT_TRUE(client->Share(Good(memory), memory.fd()).ok());
-  const auto borrow = [&, &stream = stream](std::vector<uint32_t> places) {
-    return stream->Borrow(1, places, kFields);
+  const auto borrow = [&, &stream = stream](std::vector<uint32_t> slots) {
+    return stream->Borrow(1, slots, kFields);
   };
   const auto first = borrow({1, 2, 3});
   ASSERT_TRUE(first.ok());
   const auto again = borrow({0, 3});
   EXPECT_TRUE(absl::IsInvalidArgument(again.status()));
-  EXPECT_THAT(Message(again.status()), HasSubstr("place 3"));
+  EXPECT_THAT(Message(again.status()), HasSubstr("slot 3"));
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({0, 0}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({0, kRows}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({~0u}).status()));

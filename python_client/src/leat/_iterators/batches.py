@@ -68,19 +68,19 @@ class Taken(NamedTuple):
     """A batch that the library has given and that has not been handed out yet."""
 
     batch: Any
-    place: tuple[int, int]  # epoch and step
+    at: tuple[int, int]  # epoch and step
 
 
 def samples_of(
-    job: Any, place: tuple[int, int] | None, rows: np.ndarray | None, epoch: int | None, step: int | None
+    job: Any, at: tuple[int, int] | None, rows: np.ndarray | None, epoch: int | None, step: int | None
 ) -> np.ndarray:
-    """Implements `samples` of the iterators; `place`: epoch and step of the last batch handed out."""
+    """Implements `samples` of the iterators; `at`: epoch and step of the last batch handed out."""
     if (epoch is None) != (step is None):
         raise InvalidArgument(f"epoch = {epoch!r}, step = {step!r}; expected both, or none for the last batch")
     if epoch is None or step is None:
-        if place is None:
+        if at is None:
             raise FailedPrecondition("no batch has been handed out yet; expected epoch and step")
-        epoch, step = place
+        epoch, step = at
     numbers = job.samples(epoch, step, rows)
     return numbers[numbers >= 0] if job.last_batch == "partial" else numbers
 
@@ -124,7 +124,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
-        self._place: tuple[int, int] | None = None  # position of the last batch handed out
+        self._at: tuple[int, int] | None = None  # position of the last batch handed out
         self._first = self._position_at(None)
         # The next batch, from the moment when the library gives it until it is handed out.
         self._buffer: Buffer | None = None
@@ -133,14 +133,14 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     @property
     def epoch(self) -> int | None:
         """Epoch of the last batch handed out; None before the first."""
-        place = self._place
-        return None if place is None else place[0]
+        at = self._at
+        return None if at is None else at[0]
 
     @property
     def step(self) -> int | None:
         """Step of the last batch handed out; None before the first."""
-        place = self._place
-        return None if place is None else place[1]
+        at = self._at
+        return None if at is None else at[1]
 
     def show_progress(self) -> None:
         """Shows a tqdm bar."""
@@ -171,8 +171,8 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return True
 
     def __repr__(self) -> str:
-        place = "not started" if self._place is None else f"epoch {self.epoch} step {self.step}"
-        return f"<leat batches of job {self.job.name!r}: {'closed' if self._handle.closed else place}>"
+        shown = "not started" if self._at is None else f"epoch {self.epoch} step {self.step}"
+        return f"<leat batches of job {self.job.name!r}: {'closed' if self._handle.closed else shown}>"
 
     def _convert(self, buffer: Buffer) -> _T:
         """Converts a buffer to the batch that the iterator hands out."""
@@ -186,7 +186,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             raise StopIteration
         # No calls from here on: see the top of the file.
         self._buffer = self._taken = None
-        self._place = taken.place
+        self._at = taken.at
         return taken.batch
 
     def next(self, timeout: float | None = None) -> _T | None:
@@ -206,7 +206,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             return None
         # No calls from here on: see the top of the file.
         self._buffer = self._taken = None
-        self._place = taken.place
+        self._at = taken.at
         return taken.batch
 
     def _take(self, timeout: float | None) -> Taken | None:
@@ -230,11 +230,11 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             if not there:
                 self._ended = True
                 return None
-            place = buffer.place()
-            taken = Taken(self._convert(buffer), place)
+            at = buffer.epoch_and_step()
+            taken = Taken(self._convert(buffer), at)
             self._taken = taken
         if self._bar:
-            self._bar.update(*place)
+            self._bar.update(*at)
         return taken
 
     def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
@@ -252,13 +252,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                     raise
         return bool(buffer.out)
 
-    def _position_at(self, place: tuple[int, int] | None) -> bytes:
+    def _position_at(self, at: tuple[int, int] | None) -> bytes:
         """Returns the position after a batch; None: before the first one."""
         with self._asking:
-            if place is None:
+            if at is None:
                 size = self._handle.call(native.quick.leat_batches_position, self._text, _POSITION_CAPACITY)
             else:
-                epoch, step = place
+                epoch, step = at
                 epoch, step = (epoch, step + 1) if step + 1 < self.job._steps else (epoch + 1, 0)
                 size = self._handle.call(
                     native.quick.leat_batches_position_at, epoch, step, self._text, _POSITION_CAPACITY
@@ -271,8 +271,8 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         A batch whose `next` was interrupted has not been handed out: the position continues with it.
         """
         with self._asking:
-            place = self._place
-            return self._first if place is None or self._handle.closed else self._position_at(place)
+            at = self._at
+            return self._first if at is None or self._handle.closed else self._position_at(at)
 
     def get_state(self) -> bytes:
         """Same as `position`; Grain and checkpoint handlers call it by this name."""
@@ -298,7 +298,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             self.close()
             with self._taking, self._asking:
                 if opened is None:  # the state is at the end: nothing follows
-                    self._first, self._place = bytes(state), None
+                    self._first, self._at = bytes(state), None
                     self._begun_at = self.job.step_of(state)
                     return
                 self._begin(opened)
@@ -316,7 +316,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             leat.FailedPrecondition: no batch has been handed out, and no step is given.
             leat.OutOfRange: no such step.
         """
-        return samples_of(self.job, self._place, self._rows, epoch, step)
+        return samples_of(self.job, self._at, self._rows, epoch, step)
 
     def stats(self) -> dict[str, Any]:
         """Returns rates, waits and traffic so far, or until it was closed.

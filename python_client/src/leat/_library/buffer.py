@@ -45,7 +45,7 @@ class Buffer:
         to."""
         return self._batch
 
-    def place(self) -> tuple[int, int]:
+    def epoch_and_step(self) -> tuple[int, int]:
         """Returns epoch and step of the batch."""
         return native.quick.leat_batch_epoch(self.out), native.quick.leat_batch_step(self.out)
 

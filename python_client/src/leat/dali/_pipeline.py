@@ -17,7 +17,7 @@ from leat.dali._formalities import Formalities
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._origins import Origin
-from leat.dali._runner import Place, Runner, Taken
+from leat.dali._runner import Position, Runner, Taken
 from leat.dali._source_checks import layout_in
 from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
@@ -92,7 +92,7 @@ class Pipeline(Formalities):
         self._rewritten: Any = None  # the code in which `if` chooses per sample
         self._sources_made = 0
         self._fed_layouts: dict[int, str] = {}
-        self._begun: Place | None = None
+        self._begun: Position | None = None
         self._plan: _plan.Plan | None = None
         self._runner: Runner | None = None
         self._set_up: int | None = None
@@ -129,7 +129,7 @@ class Pipeline(Formalities):
         runner, plan = self._runner, self._plan
         if not self._defined or source.number is None or runner is None or plan is None:
             return source
-        if runner.place != self._begun or any(each.source.was_asked for each in plan.sources):
+        if runner.position != self._begun or any(each.source.was_asked for each in plan.sources):
             return source
         before = dict(vars(self))
         self._fed_layouts = {**self._fed_layouts, source.number: layout}
@@ -231,21 +231,21 @@ class Pipeline(Formalities):
             ahead=_settled.steps_ahead(plan, self.prefetch_queue_depth),
         )
         self._check_outputs()
-        first, of, places = (0, None, []) if self._checkpoint is None else self._restored()
-        if places and len(places) != len(plan.sources):
+        first, of, positions = (0, None, []) if self._checkpoint is None else self._restored()
+        if positions and len(positions) != len(plan.sources):
             raise InvalidArgument(
-                f"{self._name}: the checkpoint is of a pipeline with {len(places)} external sources, not "
+                f"{self._name}: the checkpoint is of a pipeline with {len(positions)} external sources, not "
                 f"{len(plan.sources)}"
             )
-        for operation, place in zip(plan.sources, places):
-            operation.source.go_to(place, settings.rows)
+        for operation, position in zip(plan.sources, positions):
+            operation.source.go_to(position, settings.rows)
         runner = Runner(plan, settings, first)
         if of is not None and of != runner.plan_hash:
             raise InvalidArgument(
                 f"{self._name}: the checkpoint is of another pipeline, batch size, seed or data (plan {of[:12]}, not "
                 f"{runner.plan_hash[:12]})"
             )
-        self._plan, self._runner, self._begun = plan, runner, runner.place
+        self._plan, self._runner, self._begun = plan, runner, runner.position
 
     def _job_seed(self) -> int:
         if not self._operator_seeds:
@@ -286,16 +286,16 @@ class Pipeline(Formalities):
         It is called once for each step, also for a step that failed with an exception and is made again.
         """
 
-    def _take(self, place: Place, timeout: float | None = None) -> Taken:
+    def _take(self, position: Position, timeout: float | None = None) -> Taken:
         """As `Runner.at`, with checks."""
         runner = self._built()
-        runner.place = place
-        if self._set_up != place.steps:
+        runner.position = position
+        if self._set_up != position.steps:
             self.iter_setup()
-            self._set_up = place.steps
+            self._set_up = position.steps
             runner = self._built()  # iter_setup may have made another one
-            runner.place = place
-        taken = runner.at(place, timeout)
+            runner.position = position
+        taken = runner.at(position, timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
         for i, batch in enumerate(taken.outputs if dtypes or ndims else ()):
             first = batch[0]
@@ -309,7 +309,7 @@ class Pipeline(Formalities):
         """For each output, True if the script has it on the GPU."""
         return [node.device == "gpu" for node in self._outputs or ()]
 
-    def _samples_at(self, place: Place) -> np.ndarray:
+    def _samples_at(self, position: Position) -> np.ndarray:
         """Returns the samples of the step at a position, in the order of its rows."""
         runner = self._built()
         if len(runner.readers) != 1:
@@ -318,22 +318,22 @@ class Pipeline(Formalities):
                 "source have no numbers of Leat's, and those of several readers several"
             )
         (reader,) = runner.readers
-        epoch, step = divmod(place.steps, len(reader.job))
+        epoch, step = divmod(position.steps, len(reader.job))
         return reader.job.samples(epoch, step, runner.block)
 
-    def _place(self) -> Place:
-        return self._built().place
+    def _position(self) -> Position:
+        return self._built().position
 
-    def _begun_again(self, place: Place) -> Place:
-        return self._built().begun_again(place)
+    def _begun_again(self, position: Position) -> Position:
+        return self._built().begun_again(position)
 
     def _next(self) -> list[Any]:
         """Returns the next batch of every output; StopIteration at the end of an external source."""
         runner = self._built()
-        taken = self._take(runner.place)
+        taken = self._take(runner.position)
         runner = self._built()
         # No calls from here on: see Runner.
-        runner.place = taken.after
+        runner.position = taken.after
         return taken.outputs
 
     def run(self, **inputs: Any) -> tuple[TensorList, ...]:
@@ -358,11 +358,11 @@ class Pipeline(Formalities):
         runner = self._built()
         assert self._plan is not None and self._outputs is not None
         for operation in self._plan.sources:
-            operation.source.withdraw(runner.place.steps)
+            operation.source.withdraw(runner.position.steps)
         for name, data in inputs.items():
-            self._feed(name, data, step=runner.place.steps)
-        place = self._built().place
-        taken = self._take(place)
+            self._feed(name, data, step=runner.position.steps)
+        position = self._built().position
+        taken = self._take(position)
         runner = self._built()
         layouts = [_settled.layout_of(node, batch) for node, batch in zip(self._outputs, taken.outputs)]
         batches = tuple([TensorList(batch, layout) for batch, layout in zip(taken.outputs, layouts)])
@@ -370,9 +370,9 @@ class Pipeline(Formalities):
             batch._target = self.device_id if on_gpu else None
             if readers:
                 made_of = [runner.readers[i] for i in readers]
-                batch._origin = Origin([(each.job, each.block) for each in made_of], place.steps)
+                batch._origin = Origin([(each.job, each.block) for each in made_of], position.steps)
         # No calls from here on: see Runner.
-        runner.place = taken.after
+        runner.position = taken.after
         return batches
 
     def schedule_run(self) -> None:
@@ -428,7 +428,7 @@ class Pipeline(Formalities):
     def reset(self) -> None:
         """External sources begin again; a reader's stream continues."""
         if self._runner is not None:
-            self._runner.place = self._runner.begun_again(self._runner.place)
+            self._runner.position = self._runner.begun_again(self._runner.position)
 
     def close(self) -> None:
         """Ends the jobs' iterators. Idempotent; batches handed out stay valid."""
@@ -466,10 +466,10 @@ class Pipeline(Formalities):
 
     # Checkpoints.
 
-    def _state(self, place: Place | None = None) -> bytes:
+    def _state(self, position: Position | None = None) -> bytes:
         """Returns the position, or the given one, for Pipeline(checkpoint=…)."""
         runner = self._built()
-        steps, sources = runner.place if place is None else place
+        steps, sources = runner.position if position is None else position
         state = {"leat.dali": 1, "steps": steps, "plan": runner.plan_hash, "sources": sources}
         return json.dumps(state).encode()
 
@@ -489,9 +489,9 @@ class Pipeline(Formalities):
         try:
             state = json.loads(text if isinstance(text, (bytes, str)) else b"")
             steps, plan = state["steps"], state["plan"]
-            places = [(int(epoch), int(iteration)) for epoch, iteration in state["sources"]]
+            positions = [(int(epoch), int(iteration)) for epoch, iteration in state["sources"]]
             if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0 or not isinstance(plan, str):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise InvalidArgument("Pipeline: checkpoint is not what a pipeline's checkpoint() returned") from None
-        return steps, plan, places
+        return steps, plan, positions

@@ -17,7 +17,7 @@ from leat.dali._plan import ConsumerStage, Key, key_of
 from leat.dali._stages import FedStage, ReaderStage, Settings, Values
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position between two steps of a pipeline.
 
     Attributes:
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
     """The outputs of a step, and the position after it."""
 
     outputs: list[Any]
-    after: Place
+    after: Position
 
 
 class Runner:
@@ -46,7 +46,7 @@ class Runner:
 
     Attributes:
         readers: the readers' jobs.
-        place: the position after the last step handed out.
+        position: the position after the last step handed out.
         direct: the names of the outputs in the job of the only reader, if there is no other stage.
         block: its rows in the batch of all shards.
     """
@@ -65,10 +65,10 @@ class Runner:
                 digest.update(json.dumps(self.readers[-1].job.plan_hash).encode())
             else:
                 self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
-        self.place = Place(first, tuple(each.source.place for each in plan.sources))
+        self.position = Position(first, tuple(each.source.position for each in plan.sources))
         self._values: Iterator[Values] | None = None
-        self._next: Place | None = None  # the position at which `_values` continues
-        self._ended: Place | None = None  # the position at which a source has ended
+        self._next: Position | None = None  # the position at which `_values` continues
+        self._ended: Position | None = None  # the position at which a source has ended
         self._closed = False
         self.direct: list[str] | None = None
         if self.readers and len(plan.stages) == 1 and self.readers[0].gives_arrays:
@@ -81,11 +81,11 @@ class Runner:
         hashes = [reader.job.plan_hash for reader in self.readers]
         return " ".join(hashes) if len(hashes) < 2 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
-    def at(self, place: Place, timeout: float | None = None) -> Taken:
+    def at(self, position: Position, timeout: float | None = None) -> Taken:
         """Returns the step at a position; may be called again for the same. Steps before it count as handed out.
 
         Args:
-            place: `self.place`, or a position that an earlier call returned.
+            position: `self.position`, or a position that an earlier call returned.
             timeout: seconds to wait, if the reader's job gives all outputs; None: without limit.
 
         Raises:
@@ -93,48 +93,48 @@ class Runner:
             leat.DeadlineExceeded: the step was not there in time; nothing is lost.
         """
         if self.direct is not None:
-            batch = self.readers[0].at(place.steps, timeout)
+            batch = self.readers[0].at(position.steps, timeout)
             if batch is None:
                 raise StopIteration
-            return Taken([batch[name] for name in self.direct], place._replace(steps=place.steps + 1))
-        if self._closed or self._ended == place:
+            return Taken([batch[name] for name in self.direct], position._replace(steps=position.steps + 1))
+        if self._closed or self._ended == position:
             raise StopIteration
         chain, self._values = self._values, None  # any exception ends it
-        if chain is None or self._next != place:
-            chain = self._chain(place)
+        if chain is None or self._next != position:
+            chain = self._chain(position)
         for operation in self._plan.sources:
-            operation.source.forget(place.steps)
+            operation.source.forget(position.steps)
         values = next(chain, None)
         if values is None:
-            self._ended = place
+            self._ended = position
             raise StopIteration
         taken = Taken(
             [values[key_of(node)] for node in self._plan.outputs],
-            Place(place.steps + 1, tuple(values[_place_of(each)] for each in self._plan.sources)),
+            Position(position.steps + 1, tuple(values[_position_of(each)] for each in self._plan.sources)),
         )
         self._next, self._values = taken.after, chain
         return taken
 
-    def begun_again(self, place: Place) -> Place:
-        """Returns the position if the sources begin again at `place`; a reader's stream continues."""
-        return place._replace(sources=tuple((epoch + 1, 0) for epoch, _ in place.sources))
+    def begun_again(self, position: Position) -> Position:
+        """Returns the position if the sources begin again at `position`; a reader's stream continues."""
+        return position._replace(sources=tuple((epoch + 1, 0) for epoch, _ in position.sources))
 
-    def _chain(self, place: Place) -> Iterator[Values]:
-        """Yields step after step, from `place` on."""
-        for operation, at in zip(self._plan.sources, place.sources):
-            operation.source.go_on(place.steps, at)
+    def _chain(self, position: Position) -> Iterator[Values]:
+        """Yields step after step, from `position` on."""
+        for operation, at in zip(self._plan.sources, position.sources):
+            operation.source.go_on(position.steps, at)
         values: Iterator[Values] | None = None
         readers = iter(self.readers)
         for stage in self._plan.stages:
             if isinstance(stage, ConsumerStage):
-                values = _consumed(stage, values, place.steps, self._settings.rows)
+                values = _consumed(stage, values, position.steps, self._settings.rows)
             elif stage.reader is not None:
-                read = next(readers).run(place.steps)
+                read = next(readers).run(position.steps)
                 values = read if values is None else _together(values, read)
             else:
                 fed = self._fed[stage.time]
-                fed.rewind(place.steps)
-                values = fed.run(place.steps, _nothing() if values is None else values)
+                fed.rewind(position.steps)
+                values = fed.run(position.steps, _nothing() if values is None else values)
         assert values is not None
         return values
 
@@ -147,7 +147,7 @@ class Runner:
             stage.close()
 
 
-def _place_of(operation: ConsumerOperation) -> Key:
+def _position_of(operation: ConsumerOperation) -> Key:
     """Returns the key under which a step's values hold the position of a source after the step."""
     return operation.number, -1
 
@@ -181,7 +181,7 @@ def _consumed(stage: ConsumerStage, upstream: Iterator[Values] | None, first: in
                 if given is None:
                     return
                 results: Any = given.outputs
-                values[_place_of(operation)] = given.after
+                values[_position_of(operation)] = given.after
             else:
                 assert operation.call is not None
                 results = operation.call([_taken_by(each, values, rows) for each in operation.inputs])

@@ -157,35 +157,35 @@ class BatchSource:
             self._fed.pop()
 
     @property
-    def place(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """The epoch, and how many batches of it were given."""
         return self._epoch, self._iteration
 
-    def go_to(self, place: tuple[int, int], rows: int) -> None:
+    def go_to(self, position: tuple[int, int], rows: int) -> None:
         """Moves to a checkpoint's position; a source that gets no batch number is read up to there."""
-        self._epoch, self._iteration = place[0], 0
+        self._epoch, self._iteration = position[0], 0
         if self.given is None or self._parameters:
-            self._iteration = place[1]
-            self._got = {} if place[1] else self._got  # the first batch, if it was asked for
+            self._iteration = position[1]
+            self._got = {} if position[1] else self._got  # the first batch, if it was asked for
             return
-        for _ in range(place[1]):
+        for _ in range(position[1]):
             self._ask(rows)
             self._iteration += 1
             self._got = {}
 
-    def go_on(self, step: int, place: tuple[int, int]) -> None:
-        """Prepares for `step`, which follows `place`: the position at that time, or the beginning of a new epoch."""
+    def go_on(self, step: int, position: tuple[int, int]) -> None:
+        """Prepares for `step`, which follows `position`: the position at that time, or the beginning of a new epoch."""
         self.forget(step)
-        if place[0] == self._epoch:
+        if position[0] == self._epoch:
             return
         if self._parameters or self._cycle == "raise":
             self._kept, self._got = {}, {}
             self._iterator, self._drawn, self._exhausted = None, 0, False
-            self._epoch, self._iteration = place
+            self._epoch, self._iteration = position
         else:  # it continues: batches already given belong to the new epoch
-            kept = {n: Given(given.outputs, (place[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
+            kept = {n: Given(given.outputs, (position[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
             self._owes_stop, self._stopped = not self._stopped and not kept, False
-            self._kept, self._epoch, self._iteration = kept, place[0], len(kept)
+            self._kept, self._epoch, self._iteration = kept, position[0], len(kept)
 
     def forget(self, step: int) -> None:
         """Drops the batches of steps before this one, which have been handed out."""

@@ -256,16 +256,16 @@ TEST_F(HostGroupTest,
 TEST_F(HostGroupTest, PlacesMayBeAnywhere) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);
-  const std::vector<uint32_t> places = {9, 3, 4, 5, 0, 11};
+  const std::vector<uint32_t> slots = {9, 3, 4, 5, 0, 11};
   const std::string file = MakeJpeg({.width = 90, .height = 80});
   GroupMemory memory(pipeline.schema(), 12);
-  const GroupOutputs outputs = memory.Outputs(places.size(), places);
+  const GroupOutputs outputs = memory.Outputs(slots.size(), slots);
   const auto group = pipeline.kernel().BeginGroup(outputs);
-  for (size_t row = 0; row < places.size(); ++row)
+  for (size_t row = 0; row < slots.size(); ++row)
     ASSERT_TRUE(pipeline.Prepare(*group, row, file).ok());
   for (const absl::Status& status : GpuPipeline::RunGroup(*group))
     EXPECT_TRUE(status.ok());
-  for (size_t row = 0; row < places.size(); ++row)
+  for (size_t row = 0; row < slots.size(); ++row)
     EXPECT_EQ(memory.Row(outputs, row), *pipeline.OnCpu(file, row)) << row;
   const GroupOutputs all = memory.Outputs(12);
   for (const size_t untouched : {1, 2, 6, 7, 8, 10})

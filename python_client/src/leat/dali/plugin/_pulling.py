@@ -12,7 +12,7 @@ from leat._iterators.numbered import Numbered
 
 Outputs = list[list[Any]]
 # The position of each pipeline.
-Places = tuple[Any, ...]
+Positions = tuple[Any, ...]
 
 
 class Each:
@@ -24,12 +24,12 @@ class Each:
         # For each pipeline that had a batch in time: the position that was requested, and the result.
         self._pulled: list[tuple[Any, Any] | None] = [None] * len(self._pipelines)
 
-    def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
+    def at(self, positions: Positions, timeout: float | None) -> tuple[Outputs, Positions]:
         """Returns each pipeline's outputs at its position, and the positions after it. May be called again for the
         same.
 
         Args:
-            places: the initial positions, or those that an earlier call returned.
+            positions: the initial positions, or those that an earlier call returned.
             timeout: seconds; given only if `looks_ahead`.
 
         Raises:
@@ -37,11 +37,11 @@ class Each:
             StopIteration: a source ended.
         """
         found = []
-        for i, (pipeline, place) in enumerate(zip(self._pipelines, places)):
+        for i, (pipeline, position) in enumerate(zip(self._pipelines, positions)):
             pulled = self._pulled[i]
-            if pulled is None or pulled[0] != place:
-                taken = pipeline._take(place) if timeout is None else pipeline._take(place, timeout)
-                self._pulled[i] = pulled = place, taken
+            if pulled is None or pulled[0] != position:
+                taken = pipeline._take(position) if timeout is None else pipeline._take(position, timeout)
+                self._pulled[i] = pulled = position, taken
             found.append(pulled[1])
         self._pulled = [None] * len(self._pipelines)
         return [taken.outputs for taken in found], tuple([taken.after for taken in found])
@@ -69,21 +69,21 @@ class Together:
             return False
         if any(any(pipeline._checks.values()) for pipeline in pipelines):
             return False
-        jobs = {(each.readers[0].job.name, each.readers[0].job.plan_hash, each.place.steps) for each in runners}
+        jobs = {(each.readers[0].job.name, each.readers[0].job.plan_hash, each.position.steps) for each in runners}
         return len(jobs) == 1 and len({runner.block.start for runner in runners}) == len(runners)
 
-    def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
+    def at(self, positions: Positions, timeout: float | None) -> tuple[Outputs, Positions]:
         """As `Each.at`."""
-        (step,) = {place.steps for place in places}
+        (step,) = {position.steps for position in positions}
         batch = self._batches.at(step, timeout)
         if batch is None:
             raise StopIteration
         outputs = []
         for i, runner in enumerate(self._runners):
-            runner.place = places[i]
+            runner.position = positions[i]
             rows = len(runner.block)
             outputs.append([batch[name][i * rows : (i + 1) * rows] for name in runner.direct])
-        return outputs, tuple([place._replace(steps=step + 1) for place in places])
+        return outputs, tuple([position._replace(steps=step + 1) for position in positions])
 
 
 def of(pipelines: Sequence[Any]) -> Each | Together:

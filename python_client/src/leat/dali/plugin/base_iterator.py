@@ -59,14 +59,14 @@ def check_marked(output_map: list[str], policy: Any) -> None:
 class Last(NamedTuple):
     """A batch that was handed out: where it began, and the rows of each pipeline that count, if known."""
 
-    places: _pulling.Places
+    positions: _pulling.Positions
     rows: list[int] | None
 
 
 class Standing(NamedTuple):
     """An immutable position between two batches: of each pipeline, and of the iterator within its epoch."""
 
-    places: _pulling.Places
+    positions: _pulling.Positions
     counting: Counting
     last: Last | None = None
 
@@ -74,9 +74,9 @@ class Standing(NamedTuple):
 class Pulled(NamedTuple):
     """A batch on the devices, with the positions before and after it; or the error that occurred."""
 
-    before: _pulling.Places
+    before: _pulling.Positions
     batch: Any
-    after: _pulling.Places
+    after: _pulling.Positions
     error: Exception | None = None
 
 
@@ -143,7 +143,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         )
         self._ever_consumed = False
         self._pulling = _pulling.of(self._pipes)
-        self._standing = Standing(tuple(pipe._place() for pipe in self._pipes), counting)
+        self._standing = Standing(tuple(pipe._position() for pipe in self._pipes), counting)
         self._found: Found | None = None  # the next batch, once it was looked at
         self._pulled: Pulled | None = None  # the next batch
         self._ahead: Pulled | None = None  # the batch after that
@@ -217,17 +217,17 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                     f"size is set explicitly: got {len(array)} rows, expected {self.batch_size}",
                 )
 
-    def _pull(self, places: _pulling.Places, timeout: float | None) -> Pulled:
-        outputs, after = self._pulling.at(places, timeout)
+    def _pull(self, positions: _pulling.Positions, timeout: float | None) -> Pulled:
+        outputs, after = self._pulling.at(positions, timeout)
         self._check_rows(outputs)
-        return Pulled(places, self._convert(outputs), after)
+        return Pulled(positions, self._convert(outputs), after)
 
     def _take(self) -> Pulled:
         """Returns the batch that comes next; the one after it starts on its way."""
-        places, pulled = self._standing.places, self._pulled
-        if pulled is None or pulled.before != places:
+        positions, pulled = self._standing.positions, self._pulled
+        if pulled is None or pulled.before != positions:
             ahead = self._ahead
-            pulled = ahead if ahead is not None and ahead.before == places else self._pull(places, timeout=None)
+            pulled = ahead if ahead is not None and ahead.before == positions else self._pull(positions, timeout=None)
             self._pulled, self._ahead = pulled, None
         if pulled.error is not None:
             self._pulled = None
@@ -265,7 +265,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         elif self._marks:
             rows = counting.rows_of_shards()
             batch = self._mark(batch, [np.arange(self.batch_size) < count for count in rows])
-        after = Standing(pulled.after, counting, Last(standing.places, rows))
+        after = Standing(pulled.after, counting, Last(standing.positions, rows))
         self._found = found = Found(standing, batch, after)
         return found
 
@@ -320,10 +320,10 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
 
     def reset(self) -> None:
         """Begins the next epoch. Before the end of an epoch it does nothing, and logs that."""
-        counting, places = copy.copy(self._standing.counting), self._standing.places
+        counting, positions = copy.copy(self._standing.counting), self._standing.positions
         if counting.overflows() and not counting.ended:
             with contextlib.suppress(StopIteration):
-                places = self._take().after  # skips the incomplete batch
+                positions = self._take().after  # skips the incomplete batch
             counting.advance()
         if not counting.may_restart:
             _logger.warning(
@@ -333,7 +333,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
             )
             return
         counting.restart()
-        begun = tuple(pipe._begun_again(place) for pipe, place in zip(self._pipes, places))
+        begun = tuple(pipe._begun_again(position) for pipe, position in zip(self._pipes, positions))
         self._standing = Standing(begun, counting, self._standing.last)
 
     def samples(self) -> np.ndarray:
@@ -350,8 +350,8 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
             raise FailedPrecondition("no batch has been handed out; expected samples() after next()")
         kept = [self.batch_size] * len(self._pipes) if last.rows is None else last.rows
         numbers = []
-        for pipe, place, count in zip(self._pipes, last.places, kept):
-            found = pipe._samples_at(place)
+        for pipe, position, count in zip(self._pipes, last.positions, kept):
+            found = pipe._samples_at(position)
             if self._marks:
                 found[count:] = -1
             numbers.append(found if self._marks else found[:count])
@@ -380,7 +380,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                     _checkpoints.check_same(pipe._checkpoint, pipe._state())
             counted = [_checkpoints.counted(pipe._checkpoint) for pipe in self._pipes]
             if any(data != counted[0] for data in counted):
-                _logger.warning("the pipelines are restored from checkpoints of different places; the first one counts")
+                _logger.warning("the pipelines are restored from checkpoints of different steps; the first one counts")
             if counted[0] is None:
                 _logger.warning("the checkpoint was not taken by an iterator; the epoch begins where the data is")
             else:
@@ -397,6 +397,6 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                 "Cannot access checkpoints with checkpointing disabled; expected pipelines with "
                 "enable_checkpointing=True"
             )
-        places, counting, _ = self._standing
+        positions, counting, _ = self._standing
         state = counting.state()
-        return [_checkpoints.pack(pipe._state(place), state) for pipe, place in zip(self._pipes, places)]
+        return [_checkpoints.pack(pipe._state(position), state) for pipe, position in zip(self._pipes, positions)]
