@@ -136,8 +136,8 @@ absl::Status Complete(const Flags& flags, Config* config) {
   if (config->security.system_roots)
     return InvalidArgument(
         "--tls-ca system: want a PEM file of the authorities of callers' "
-        "certificates: whoever has a certificate for a name of the internet "
-        "would be let in");
+        "certificates: a public authority would admit every holder of its "
+        "certificates");
   return config->Validate();
 }
 

@@ -44,7 +44,8 @@ constexpr char kPeerRecords[] = "leat_peer_records_total";
 constexpr char kPeerRecordsHelp[] =
     "Records that other workers were asked for, in place of storage.";
 constexpr char kDepth[] = "leat_queue_depth";
-constexpr char kDepthHelp[] = "What waits, or is in use, of a bounded queue.";
+constexpr char kDepthHelp[] =
+    "Entries of a bounded queue that wait or are in use.";
 constexpr char kHits[] = "leat_cache_hits_total";
 constexpr char kHitsHelp[] = "Looks into a cache that found what was wanted.";
 constexpr char kMisses[] = "leat_cache_misses_total";
@@ -85,7 +86,7 @@ constexpr FieldMetric kStatsFields[] = {
     {"cache_misses_total", kMisses, kCounter, kMissesHelp, "cache", "memory"},
     {"buffers_in_use", kDepth, kGauge, kDepthHelp, "queue", "buffers"},
     {"buffers_total", "leat_queue_capacity", kGauge,
-     "What a bounded queue may hold.", "queue", "buffers"},
+     "Entries that a bounded queue may hold.", "queue", "buffers"},
     {"busy_fraction", "leat_decode_busy_ratio", kGauge,
      "Share of their time, 0 to 1, that decode threads were at work since the "
      "last scrape."},
@@ -101,9 +102,11 @@ constexpr FieldMetric kStatsFields[] = {
     {"storage_requests_total", "leat_storage_requests_total", kCounter,
      "Requests to s3, gs and http."},
     {"storage_retries_total", "leat_storage_retries_total", kCounter,
-     "Of leat_storage_requests_total, those after a failure."},
+     "Requests that repeat a failed one, counted in "
+     "leat_storage_requests_total."},
     {"storage_hedges_total", "leat_storage_hedges_total", kCounter,
-     "Of leat_storage_requests_total, second ones for late ranges."},
+     "Second requests for late ranges, counted in "
+     "leat_storage_requests_total."},
     {.field = "forms_saved_ms_total",
      .name = kFormAccount,
      .kind = kGauge,
@@ -193,9 +196,10 @@ constexpr FieldMetric kStageFields[] = {
     StageTime("output_ns_total", "output"),
     StageTime("idle_ns_total", "idle"),
     {"queue_depth", "leat_stage_queue_depth", kGauge,
-     "What waits in front of a stage."},
+     "Entries that wait in front of a stage."},
     {"queue_capacity", "leat_stage_queue_capacity", kGauge,
-     "What may wait in front of a stage; 0: it has no bound of its own."},
+     "Entries that may wait in front of a stage; 0: it has no bound of its "
+     "own."},
 };
 
 constexpr FieldMetric kDeviceFields[] = {

@@ -130,8 +130,8 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
   const auto& name = std::get<std::string>(reader.args.at("name"));
   if (!given)
     return FailedPrecondition(
-        "job \"{}\": its {} samples \"{}\" are in no storage, each consumer "
-        "brings those of its rows: want a source for them",
+        "job \"{}\": consumers supply its {} samples \"{}\"; want a source "
+        "(BatchesOptions::source, or source= in Python)",
         info.spec.name, info.datasets[0].shards.num_samples(), name);
   return std::make_shared<Feed>(graph.types[graph.reader], name);
 }

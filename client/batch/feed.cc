@@ -74,7 +74,7 @@ std::optional<Feed::Result> Feed::Take(uint64_t epoch,
     if (!supplied_->complete()) {
       if (abandoned_) {
         FailLocked(FailedPrecondition(
-            "source \"{}\": nobody brings its samples any more", name_));
+            "source \"{}\" was closed before it supplied all samples", name_));
         return error_;
       }
       wanted_.NotifyAll();
@@ -163,7 +163,7 @@ void Feed::Abandon() {
     abandoned_ = true;
     if (supplied_ == nullptr || supplied_->complete() ||
         !FailLocked(FailedPrecondition(
-            "source \"{}\": nobody brings its samples any more", name_)))
+            "source \"{}\" was closed before it supplied all samples", name_)))
       return;
   }
   on_ready_.Call();

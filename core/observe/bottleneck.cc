@@ -260,11 +260,11 @@ class Judge {
   }
   Bottleneck Window() const {
     return Make(Limit::kWindow,
-                "nobody is busy: rows are asked for too late to be there in "
+                "workers are idle: rows are requested too late to arrive in "
                 "time",
                 Threads(),
                 Share("steps of its window are ready", consumer_.ready, "%"),
-                "ask for more steps ahead: give the iterator a larger window",
+                "request more steps ahead: give the iterator a larger window",
                 consumer_.name);
   }
 
@@ -305,7 +305,7 @@ Bottleneck FindBottleneck(const std::vector<WorkerStatistics>& workers,
                           const WorkerStatistics* own, Limit before) {
   if (consumers.empty())
     return {.limit = Limit::kUnknown,
-            .summary = "nobody has pulled batches of this job",
+            .summary = "no consumer has pulled batches of it",
             .advice = "ask again while it trains"};
   const ConsumerStatistics& slowest = *std::max_element(
       consumers.begin(), consumers.end(),

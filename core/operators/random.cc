@@ -76,7 +76,7 @@ void AddRandomOperators(OperatorList* list) {
       {Random(Operator(
            "choice", 0, 1,
            {Arg("values", ArgType::kFloats, std::nullopt,
-                "of which one is taken"),
+                "one of these values is drawn"),
             Ranged(Arg("probabilities", ArgType::kFloats, Value(Floats{}),
                        "one a value; none: all alike"),
                    0, 1),

@@ -127,9 +127,9 @@ absl::Status CompleteLongList(LongList* list) {
                            list->count, Name(list->kind), list->bytes,
                            list->blocks.size());
   if (list->first.size() != std::min<uint64_t>(list->count, kShownEntries))
-    return InvalidArgument("{} {} of which {} are shown: want the first {}",
-                           list->count, Name(list->kind), list->first.size(),
-                           kShownEntries);
+    return InvalidArgument(
+        "a list of {} {} with {} entries shown: want the first {}", list->count,
+        Name(list->kind), list->first.size(), kShownEntries);
   for (const std::string& entry : list->first)
     if (entry.size() > kMaxEntryBytes || entry.find('\0') != std::string::npos)
       return InvalidArgument(

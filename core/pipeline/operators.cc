@@ -66,9 +66,9 @@ Value Text(const char* text) { return Value(std::string(text)); }
 ArgInfo PlacesRuleArg() {
   return AddedLater(
       Choice("rule", Text("fixed"), {"fixed", "dali"},
-             "whose arithmetic. fixed: places in 64-bit fixed point, exact to "
-             "2^-32; fastest. dali: places in float32, each the one before it "
-             "in its row plus a step, but for every 256th"));
+             "the arithmetic. fixed: positions in 64-bit fixed point, exact to "
+             "2^-32; fastest. dali: positions in float32, each the previous "
+             "one in its row plus a step, except every 256th"));
 }
 
 ArgInfo SizeArg(std::string doc) {
@@ -91,7 +91,7 @@ std::vector<ArgInfo> ResamplingArgs() {
 ArgInfo ResamplingRuleArg() {
   return AddedLater(Choice(
       "rule", Text("pillow"), {"pillow", "dali"},
-      "whose arithmetic. pillow: fixed point, bytes between the passes, what "
+      "the arithmetic. pillow: fixed point, bytes between the passes, what "
       "lies outside the image does not count; fastest, and on GPUs, too. dali: "
       "float32, the edge goes on outside the image, linear between a filter's "
       "points, the cheaper pass first; a random window is a region, whose "

@@ -83,7 +83,7 @@ def main() -> None:
         shape = batch["mixed"].shape
         mixed.append(here(batch["mixed"]))
         images.append(here(batch["images"]))
-    print(f"process {args.process}: {args.steps} batches of {shape}, of which {mixed[-1].shape} here")
+    print(f"process {args.process}: {args.steps} batches of {shape}, {mixed[-1].shape} here")
     if args.save:
         np.savez(args.save, mixed=np.concatenate(mixed), images=np.concatenate(images))
     jax.distributed.shutdown()

@@ -80,7 +80,7 @@ Caller WithoutToken(const grpc::ServerContextBase& context,
               fmt::format("certificate/{}",
                           std::string_view(names[0].data(), names[0].size())),
               ""};
-  return {Role::kOperator, "anybody", ""};
+  return {Role::kOperator, "anonymous", ""};
 }
 
 // The first rule that matches one of the certificate's names gives the role.
@@ -170,7 +170,7 @@ absl::Status Access::AdmitHeaders(std::string_view path,
         TokenId(token).empty())
       known = CheckToken(own_, token);
   }
-  if (health) return unknown_.Call(Role::kViewer, "anybody", "anywhere");
+  if (health) return unknown_.Call(Role::kViewer, "anonymous", "anywhere");
   return absl::IsUnauthenticated(known) ? ForRole(known, method, *rule) : known;
 }
 
@@ -207,7 +207,7 @@ absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   // here.
   const bool nobody_asked = own_.token.empty() && own_.san_roles.empty() &&
                             (tokens_ == nullptr || tokens_->tokens.empty());
-  if (nobody_asked) return Caller{Role::kOperator, "anybody", ""};
+  if (nobody_asked) return Caller{Role::kOperator, "anonymous", ""};
   // As in Identify: if the daemon's own token is in the list, only the list
   // counts.
   if (!own_.token.empty() && TokenId(own_.token).empty() &&

@@ -200,7 +200,8 @@ void Acceptor::Rest(int error) {
   if (rests_in_a_row_++ > 0) return;
   resting_ = true;
   LOG_ERROR(
-      "listener.rests address={} error=\"{}\" note=\"nobody can connect until "
+      "listener.rests address={} error=\"{}\" note=\"no connection is accepted "
+      "until "
       "the process has it again\"",
       address_, strerror(error));
 }

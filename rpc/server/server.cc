@@ -73,7 +73,7 @@ void SetArguments(const ServerOptions& options, grpc::ServerBuilder* builder) {
 [[noreturn]] void EndDeaf(const std::string& address) {
   LOG_ERROR(
       "watchdog.deaf address={} exit_code={} note=\"the process lives and "
-      "answers nobody; it ends, so that a supervisor starts it again\"",
+      "answers no call; it ends, so that a supervisor starts it again\"",
       address, kDeafExitCode);
   Logger()->flush();
   std::_Exit(kDeafExitCode);

@@ -52,7 +52,8 @@ absl::StatusOr<Fd> Reach(const std::string& address, Duration patience) {
     error = errno;
   }
   if (error == ECONNREFUSED)
-    return Unavailable("{} refuses connections: nobody listens there", address);
+    return Unavailable("{} refuses connections: no process listens there",
+                       address);
   if (error == EINPROGRESS || error == ETIMEDOUT)
     return Unavailable(
         "{} answers no connection: look for a firewall between, and whether "

@@ -155,7 +155,7 @@ absl::StatusOr<Fd> AcceptMemorySocket(int listener) {
       return fd;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EAGAIN) return NotFound("memory socket: nobody waits");
+    if (errno == EAGAIN) return NotFound("memory socket: no connection waits");
     return ResourceExhausted("memory socket: accept: {}", ErrorText(errno));
   }
 }
@@ -189,7 +189,8 @@ absl::StatusOr<Fd> ConnectMemorySocket(std::string_view name,
     if (errno != EINTR && errno != EAGAIN)
       return Unavailable("memory socket {}: {}", name, ErrorText(errno));
     if (!MayBlockUntil(fd.get(), deadline))
-      return DeadlineExceeded("memory socket {}: nobody accepts", name);
+      return DeadlineExceeded(
+          "memory socket {}: its owner accepts no connection in time", name);
   }
   if (fcntl(fd.get(), F_SETFL, O_NONBLOCK) != 0)
     return Internal("memory socket {}: fcntl: {}", name, ErrorText(errno));

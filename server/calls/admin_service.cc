@@ -288,8 +288,8 @@ grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
       [&](Coordinator::Done done) {
         if (!asks_for_tokens_)
           return done(FailedPrecondition(
-              "this coordinator asks for no access token, so that one would "
-              "keep nobody out: start it with --access-token-file"));
+              "this coordinator admits callers without an access token: start "
+              "it with --access-token-file"));
         const Now now = Now::Of(*clock_);
         absl::StatusOr<std::string> text = rpc::RandomTokenText();
         if (!text.ok()) return done(text.status());

@@ -171,7 +171,7 @@ absl::StatusOr<Indexing::Request*> Indexing::Current(
   Request* request = Find(dataset_id);
   if (request == nullptr || request->worker.empty() ||
       request->request_id != request_id)
-    return NotFound("nobody asked for index {} of dataset {}", request_id,
+    return NotFound("index {} of dataset {} was not requested", request_id,
                     dataset_id);
   return request;
 }

@@ -62,7 +62,7 @@ void AddWorkers(const Snapshot& at, Writer* to) {
     to->Add("WORKER_LOST", "warn", {"worker/" + worker.name},
             fmt::format("worker {} sends no heartbeat; {}", worker.name,
                         at.ready > 0 ? "its shards are with others"
-                                     : "nobody is there to take its shards"),
+                                     : "no other worker can take its shards"),
             fmt::format("look at its log on host {}, and start it again",
                         worker.host));
   if (at.lost > kMaxAlike)
@@ -303,12 +303,13 @@ void AddStore(const Snapshot& at, Writer* to) {
                         at.insecure_listener),
             kInsecureRemedy);
   if (at.expiry)
-    to->Add(
-        "CERTIFICATE_EXPIRES", at.expiry->soon ? "error" : "warn", {},
-        fmt::format(
-            "the coordinator's certificate {}{}", TextOfExpiry(at.expiry->left),
-            at.expiry->left > Duration::zero() ? "" : ": nobody can connect"),
-        kCertificateRemedy);
+    to->Add("CERTIFICATE_EXPIRES", at.expiry->soon ? "error" : "warn", {},
+            fmt::format("the coordinator's certificate {}{}",
+                        TextOfExpiry(at.expiry->left),
+                        at.expiry->left > Duration::zero()
+                            ? ""
+                            : ": no client can connect"),
+            kCertificateRemedy);
   const auto not_kept = [&at] {
     return fmt::format("the last change was not kept: {}",
                        Message(at.last_write));

@@ -152,7 +152,7 @@ std::string Verdicts(const PageModel& model) {
       html += fmt::format("<li>{}: <data value=\"{}\">{:.4g}</data> {}</li>",
                           EscapeHtml(figure.what()), figure.value(),
                           figure.value(), EscapeHtml(figure.unit()));
-    html += fmt::format("</ul>\n<p>What to change: {}</p></section>\n",
+    html += fmt::format("</ul>\n<p>Change: {}</p></section>\n",
                         EscapeHtml(verdict.advice()));
   }
   return html;
@@ -160,7 +160,7 @@ std::string Verdicts(const PageModel& model) {
 
 std::string Findings(const PageModel& model) {
   HtmlTable table("Findings",
-                  {"Severity", "Code", "What it is", "What to do", "Muted"});
+                  {"Severity", "Code", "Finding", "Remedy", "Muted"});
   for (const v1::Finding& finding : model.status.findings())
     table.Add({finding.severity(), finding.code(), Words(finding.summary()),
                Words(finding.remedy()), finding.muted() ? "muted" : ""});
@@ -176,7 +176,7 @@ std::string LimitOf(const v1::JobSummary& job) {
 
 std::string Jobs(const PageModel& model) {
   HtmlTable table("Jobs",
-                  {"Name", "Limited by", "Epoch", "Step", "Of", "Rows/s",
+                  {"Name", "Limited by", "Epoch", "Step", "Steps", "Rows/s",
                    "Waits", "Consumers", "Bad samples"},
                   fmt::format("There are none. A training makes them: "
                               "leat.connect(\"{}\").job(...)",
@@ -246,7 +246,7 @@ std::string Stages(const PageModel& model) {
 
 std::string Storage(const PageModel& model) {
   const v1::WorkerStats& total = model.total;
-  HtmlTable table("Cache and storage", {"What", "All workers"});
+  HtmlTable table("Cache and storage", {"Quantity", "All workers"});
   table.Add({"hits of the cache in memory", Count(total.cache_hits_total())});
   table.Add({"misses of it", Count(total.cache_misses_total())});
   table.Add({"bytes in it", Bytes(total.cache_bytes())});
@@ -285,7 +285,7 @@ std::string Datasets(const PageModel& model) {
 }
 
 std::string Events(const EventPage& events) {
-  HtmlTable table("Events", {"Time", "Severity", "Type", "What happened"});
+  HtmlTable table("Events", {"Time", "Severity", "Type", "Event"});
   size_t shown = 0;
   for (auto it = events.events.rbegin();
        it != events.events.rend() && shown < kMaxTableEvents; ++it, ++shown)

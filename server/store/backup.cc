@@ -118,8 +118,8 @@ absl::StatusOr<BackedUp> BackUpState(const std::string& from,
     return AlreadyExists("{} is there: want a folder that is to be made", to);
   if (IsBelow(to, from))
     return InvalidArgument(
-        "{} lies in {}, of which it is to be a copy: want a place elsewhere",
-        to, from);
+        "{} is inside {}, the folder to be copied; want a folder outside", to,
+        from);
   std::string folder = to + ".unfinished-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr)
     return ErrnoStatus(errno, fmt::format("cannot make {}", folder));

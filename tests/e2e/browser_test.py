@@ -185,7 +185,7 @@ class BrowserTest(PageTest):
         since = [text for text in browser.texts("#worker dl div") if text.startswith("Here since")]
         self.assertRegex(since[0], r"^Here since[1-4]?\d s$")  # by the coordinator's clock
         crowd.close()
-        self.until("nobody pulls", lambda: "nobody pulls" in browser.texts("#jobs .chosen .limit")[0])
+        self.until("no consumer pulls", lambda: "no consumer" in browser.texts("#jobs .chosen .limit")[0])
         done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "delete", "job", "cats",
                                "--yes"], capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -228,7 +228,7 @@ class BrowserTest(PageTest):
             return text if "decode threads" in text else None
 
         text = self.until("the job is judged", judged)
-        for part in ("Job cats", "What to change:", "Findings", "Stages, in the last minute", "node-0001",
+        for part in ("Job cats", "Change:", "Findings", "Stages, in the last minute", "node-0001",
                      "100 more are not shown", MARKUP, "Cache and storage", "worker.joined"):
             self.assertTrue(part in text, part)
         self.assertEqual(browser.driver.find_elements(By.CSS_SELECTOR, "main img"), [])

@@ -184,7 +184,7 @@ class StateTest(cluster.ClusterTest):
                          {name: dataset["dataset"] for name, dataset in before.items()})
         for source, to, why in ((state, backup, "is there"), (self.folder, self.folder / "x", "no state"),
                                 (state, self.folder / "none" / "x", "No such file"),
-                                (state, state / "x", "lies in")):
+                                (state, state / "x", "is inside")):
             wrong = self.backup(source, to)
             self.assertNotEqual(wrong.returncode, 0)
             self.assertIn(why, wrong.stderr)

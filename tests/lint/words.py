@@ -2,7 +2,8 @@
 """Comments and docstrings are sentences in the field's words (docs/STYLE.md).
 
 A comment or a docstring does not begin with a word that hides its subject, as "Of the stream." or "What it holds.", and
-it has none of the phrases below. Names that were replaced (docs/decisions/0062-names-are-the-fields.md) do not return.
+it has none of the phrases below. Texts that people read (errors, help, findings) do not have TEXTS either; tests' own
+texts may. Names that were replaced (docs/decisions/0062-names-are-the-fields.md) do not return.
 """
 
 import io
@@ -22,6 +23,7 @@ PHRASES = {
     r"vouch|vouches": "trust, guarantee",
     r"tells? of|told of": "report",
 }
+TEXTS = r"of which|but for|[Ww]hoever|[Nn]obody|[Aa]nybody|(?:is|are|be) had"
 # Names in code, and the ones that replaced them.
 NAMES = {
     "leat_batches_token": "leat_batches_position",
@@ -45,6 +47,8 @@ NAMES = {
     "ToPictures": "ToPreviews",
     'finish="device"': 'epilogue="device"',
 }
+_TEXTS = re.compile(rf"\b(?:{TEXTS})\b")
+_LITERALS = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 _PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]
 _NAMES = re.compile(r"\b(?:%s)(?!\w)" % "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
 _COMMENT = re.compile(r"^\s*//+ ?(.*)$")
@@ -84,6 +88,18 @@ def python_paragraphs(text):
     return found
 
 
+def literals(path, text):
+    """(line, text) of each string but docstrings; C++ joins adjacent ones."""
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.STRING and not token.string.lstrip("rbfuRBFU").startswith('"""'):
+                yield token.start[0], token.string
+        return
+    for match in _LITERALS.finditer(text):
+        if not match[0].startswith("//"):
+            yield text.count("\n", 0, match.start()) + 1, re.sub(r'"\s*"', "", match[0])
+
+
 def findings_of(path, text):
     """(line, what is wrong) of each finding."""
     paragraphs = python_paragraphs(text) if path.suffix == ".py" else cpp_paragraphs(text)
@@ -94,6 +110,10 @@ def findings_of(path, text):
         for phrase, better in _PHRASES:
             for match in phrase.finditer(words):
                 yield line, f'"{match[0]}": {better}'
+    if path.parts[0] != "tests" and path.suffix != ".proto":
+        for line, words in literals(path, text):
+            for match in _TEXTS.finditer(words):
+                yield line, f'"{match[0]}" in a text: name who or what it is'
     for number, line in enumerate(text.split("\n"), 1):
         for match in _NAMES.finditer(line):
             yield number, f"{match[0]}: its name is {NAMES[match[0]]}"

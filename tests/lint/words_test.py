@@ -25,9 +25,11 @@ class Words(unittest.TestCase):
         self.assert_one(found("// The files are whole, but\n// for the last.\nint a;\n"), "1: ", "but for")
         self.assert_one(found("# It is not to be had.\n", "a.py"), "1: ", "be had")
 
-    def test_texts_are_no_comments(self):
-        self.assertEqual(found('const char kA[] = "nobody";\n'), [])
-        self.assertEqual(found('A = "nobody"\nf(\n    "whoever")\n', "a.py"), [])
+    def test_texts_that_people_read_name_who_it_is(self):
+        self.assert_one(found('Say("a pool without bounds: "\n    "nobody scales it");\n'), "1: ", '"nobody"')
+        self.assert_one(found('f(\n    f"{n} parts, of "\n    f"which {m} are here; {n}, of which")\n', "a.py"), "3: ",
+                        '"of which"')
+        self.assertEqual(found('A = "nobody"\nf(\n    "whoever")\n', "tests/a.py"), [])
 
     def test_a_name_that_was_replaced_does_not_return(self):
         self.assert_one(found("size_t n = leat_batches_token(b, 0, 0);\n"), "1: ", "leat_batches_position")

@@ -67,7 +67,7 @@ void CallQueue::End(const std::shared_ptr<QueuedCall>& call,
 void CallQueue::Run() {
   while (const std::optional<Ready> next = ready_.Pop(MonotonicTime::max()))
     End(next->call,
-        next->call->wanted() ? next->work() : Cancelled("nobody waits"));
+        next->call->wanted() ? next->work() : Cancelled("the caller is gone"));
 }
 
 void CallQueue::Stop() {

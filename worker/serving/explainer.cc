@@ -41,7 +41,7 @@ absl::StatusOr<Explainer> Explainer::Create(
   const JobInfo& info = job->job();
   if (IsExternal(info.spec))
     return FailedPrecondition(
-        "job {}: its samples are in no storage, its consumers supply them",
+        "job {}: its samples are in no storage; its consumers supply them",
         info.spec.name);
   ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(info.spec, info.datasets));
   Explainer explainer(std::move(job), std::move(checked), limits);
@@ -104,7 +104,7 @@ absl::Status Explainer::Locate(const v1::LocateSamplesRequest& request,
   for (const uint64_t sample : request.samples()) {
     if (sample >= count)
       return OutOfRange("sample {}: the dataset has {} samples", sample, count);
-    if (cancelled()) return ::leat::Cancelled("nobody waits for the answer");
+    if (cancelled()) return ::leat::Cancelled("the caller is gone");
     RETURN_IF_ERROR(LocateOne(sample, response->add_records()));
   }
   return absl::OkStatus();
@@ -132,7 +132,7 @@ absl::Status Explainer::Explain(const v1::ExplainRowsRequest& request,
                                 v1::ExplainRowsResponse* response) {
   RETURN_IF_ERROR(CheckRows(request));
   for (const uint32_t row : request.rows()) {
-    if (cancelled()) return ::leat::Cancelled("nobody waits for the answer");
+    if (cancelled()) return ::leat::Cancelled("the caller is gone");
     RETURN_IF_ERROR(ExplainOne(request, row, response->add_rows()));
   }
   return absl::OkStatus();

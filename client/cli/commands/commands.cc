@@ -64,9 +64,8 @@ absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
     for (const std::string& each : NamesIn(datasets, answer)) {
       list += (list.empty() ? "" : ", ") + each;
     }
-    return InvalidArgument(
-        "shards of which dataset? leat get shards DATASET (there are: {})",
-        list.empty() ? "none" : list);
+    return InvalidArgument("shards: no dataset is named; want one of: {}",
+                           list.empty() ? "none" : list);
   }
   for (const absl::Status& error : KeepNamed(datasets, {name}, answer))
     return error;

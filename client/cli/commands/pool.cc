@@ -31,11 +31,12 @@ absl::StatusOr<int> Set(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   RETURN_IF_ERROR(
       connection->admin().SetPool(options.name, bounds.min, bounds.max));
-  session.Say(bounds.max == 0
-                  ? fmt::format("pool \"{}\" has no bounds: nobody scales it",
-                                options.name)
-                  : fmt::format("pool \"{}\" may have {} to {} workers",
-                                options.name, bounds.min, bounds.max));
+  session.Say(
+      bounds.max == 0
+          ? fmt::format("pool \"{}\" has no bounds, so it is not scaled",
+                        options.name)
+          : fmt::format("pool \"{}\" may have {} to {} workers", options.name,
+                        bounds.min, bounds.max));
   return kGood;
 }
 

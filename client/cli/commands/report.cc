@@ -228,7 +228,7 @@ View BottlenecksPart(Admin& admin, const Json& status) {
   if (judged < running)
     all.note =
         fmt::format("{} of {} running jobs were judged", judged, running);
-  if (running == 0) all.note = "nobody pulls batches now";
+  if (running == 0) all.note = "no consumer pulls batches now";
   return all;
 }
 
@@ -244,7 +244,7 @@ absl::StatusOr<std::vector<ReportPart>> Gather(Session& session) {
                                                session.environment().version);
   std::vector<ReportPart> parts;
   parts.push_back({"Status", std::move(overview)});
-  parts.push_back({"What limits the jobs", BottlenecksPart(admin, status)});
+  parts.push_back({"Limits of the jobs", BottlenecksPart(admin, status)});
   parts.push_back(
       {"Jobs", ListedView(*FindKind("jobs"), admin.ListJobs(), now)});
   parts.push_back(

@@ -179,8 +179,8 @@ absl::Status CheckOutput(const ConvertOptions& options, bool of_folder) {
       *below.begin() == "..")
     return absl::OkStatus();
   return InvalidArgument(
-      "{}: lies in {}, of which it would become a class: want a place "
-      "elsewhere",
+      "{}: is inside the input folder {}, and would become a class of it; "
+      "want a folder outside",
       options.output, options.input);
 }
 

@@ -159,8 +159,8 @@ void JudgeKey(const CredentialFacts& facts, CredentialDiagnoses* to) {
             fmt::format("{} has no private key in PEM, or one with a "
                         "passphrase",
                         path),
-            "name the certificate's key; without a passphrase, since nobody is "
-            "there to be asked");
+            "name the certificate's key, stored without a passphrase: a daemon "
+            "cannot ask for one");
   else if (!facts.owner && !facts.chain.empty())
     to->Bad("CERTIFICATE_KEY", "error",
             fmt::format("{} is not the key of {}", path, facts.cert.path),

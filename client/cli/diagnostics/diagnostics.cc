@@ -116,14 +116,13 @@ std::vector<Diagnosis> DiagnoseLocal(const LocalFacts& facts) {
              : "/dev/shm is not there",
          "give the container more: --shm-size 8g, or an emptyDir of medium "
          "Memory; frameworks pass batches through it");
-  to.Add("CPU",
-         facts.cpu_quota > 0 && facts.cpu_quota < facts.cpus ? "warn" : "",
-         facts.cpu_quota > 0
-             ? fmt::format("{} CPUs, of which the cgroup gives {:.1f}",
-                           facts.cpus, facts.cpu_quota)
-             : fmt::format("{} CPUs, without a quota", facts.cpus),
-         "raise the quota, or start leat-worker with --threads of it: more "
-         "threads are stopped in turns");
+  to.Add(
+      "CPU", facts.cpu_quota > 0 && facts.cpu_quota < facts.cpus ? "warn" : "",
+      facts.cpu_quota > 0 ? fmt::format("{} CPUs; the cgroup's quota is {:.1f}",
+                                        facts.cpus, facts.cpu_quota)
+                          : fmt::format("{} CPUs, without a quota", facts.cpus),
+      "raise the quota, or start leat-worker with --threads of it: more "
+      "threads are stopped in turns");
   to.Add(
       "NUMA", facts.numa_nodes > 1 ? "warn" : "",
       facts.numa_nodes > 1
@@ -220,7 +219,7 @@ Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes,
   }
   if (!silent.empty())
     return {"WORKERS_REACHED", "warn",
-            fmt::format("nobody answers from here at {}", FirstOf(silent)),
+            fmt::format("no answer to this machine from {}", FirstOf(silent)),
             "a training on this machine needs them: look at firewalls, names "
             "and --advertise"};
   return {"WORKERS_REACHED", "ok",
@@ -252,7 +251,7 @@ View DiagnosesView(const std::vector<Diagnosis>& diagnoses) {
     if (!each.remedy.empty())
       remedies.lines.push_back(
           {fmt::format("{}: {}", each.code, each.remedy), Tone::kPlain, 2});
-  if (!remedies.lines.empty()) remedies.title = "What to do";
+  if (!remedies.lines.empty()) remedies.title = "Remedies";
   view.sections = {std::move(section), std::move(remedies)};
   view.data["diagnoses"] = std::move(list);
   return view;

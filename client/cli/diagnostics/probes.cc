@@ -91,7 +91,7 @@ Diagnosis DiagnoseData(const std::string& uri,
   }
   const bool bad = Whole(*report, "bad_records") > 0;
   found.evidence =
-      fmt::format("{}: {} of {}, of which {} {} read", Text(*report, "uri"),
+      fmt::format("{}: {} of {}; {} {} read", Text(*report, "uri"),
                   Counted(Whole(*report, "records"), "record"),
                   Text(*report, "format"), Whole(*report, "records_read"),
                   Whole(*report, "records_read") == 1 ? "was" : "were");

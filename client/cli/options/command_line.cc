@@ -221,7 +221,7 @@ void CommandLine::State::AddLocal() {
 
 void CommandLine::State::AddWhy() {
   CLI::App* why =
-      Command("why", "What stood in a row of a step: file, place and draws",
+      Command("why", "Explain a row of a step: file, offset and draws",
               "  leat why resnet50 --step 340\n"
               "  leat why resnet50 --step 340 --row 7\n"
               "  leat why resnet50 --epoch 2 --step 340 -o json\n");

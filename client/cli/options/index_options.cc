@@ -27,7 +27,7 @@ void CommandLine::State::AddReader(CLI::App* command) {
 
 void CommandLine::State::AddInspect() {
   CLI::App* inspect = Command(
-      "inspect", "What a file or folder holds: an image, a position, a dataset",
+      "inspect", "Describe a file or folder: an image, a position, a dataset",
       "  leat inspect photo.jpg\n"
       "  leat inspect /data/train -o json\n"
       "  leat inspect train-000.tar\n"
@@ -47,7 +47,7 @@ void CommandLine::State::AddInspect() {
 
 void CommandLine::State::AddIndex() {
   CLI::App* index =
-      Command("index", "What a dataset holds, listed without a service",
+      Command("index", "List a dataset's records, without a service",
               "  leat index /data/train\n"
               "  leat index 's3://bucket/train-*.tar' --read 1000\n"
               "  leat index table/ --format parquet --arg columns=id --arg "
@@ -104,7 +104,8 @@ void CommandLine::State::AddState() {
 
 void CommandLine::State::AddTrace() {
   CLI::App* trace = Command(
-      "trace", "What workers do for a job's steps, as a file for Perfetto",
+      "trace",
+      "Record what workers do for a job's steps, as a file for Perfetto",
       "  leat trace resnet50 --duration 10s -o trace.json\n"
       "  leat trace resnet50 --ratio 0.1 --duration 1m\n");
   values[trace->add_option("JOB", options.name, "the job, its whole name")

@@ -11,7 +11,7 @@ void CommandLine::State::AddPool() {
       "pool",
       "How many workers a pool may have and should have, and who runs them",
       "  leat pool set cpu --min 1 --max 8\n"
-      "  leat pool set cpu --max 0     # nobody scales it any more\n"
+      "  leat pool set cpu --max 0     # it is not scaled any more\n"
       "  leat pool watch cpu -o jsonl  # a line now and at each change\n"
       "  leat pool run cpu --kubernetes deployment/leat-worker\n"
       "  leat get pools --watch\n");
@@ -28,7 +28,7 @@ void CommandLine::State::AddPool() {
   };
   bound("--min", options.min_workers, "workers at least (0)");
   bound("--max", options.max_workers,
-        "workers at most; 0: the pool has no bounds, and nobody scales it");
+        "workers at most; 0: the pool has no bounds, and is not scaled");
   KubernetesOptions& to = options.kubernetes;
   pool->add_option("--kubernetes", to.target,
                    "of run: deployment/NAME, which gets as many replicas as "

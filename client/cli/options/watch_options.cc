@@ -6,11 +6,11 @@
 namespace leat::cli {
 
 void CommandLine::State::AddBottleneck() {
-  CLI::App* bottleneck =
-      Command("bottleneck", "What limits a job, and the one thing to change",
-              "  leat bottleneck resnet50\n"
-              "  leat bottleneck resnet50 --since 10m\n"
-              "  leat bottleneck resnet50 -o json | jq -r .limit\n");
+  CLI::App* bottleneck = Command(
+      "bottleneck", "Show what limits a job, and the one thing to change",
+      "  leat bottleneck resnet50\n"
+      "  leat bottleneck resnet50 --since 10m\n"
+      "  leat bottleneck resnet50 -o json | jq -r .limit\n");
   values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
              ->required()] = Names("jobs");
   bottleneck
@@ -21,10 +21,12 @@ void CommandLine::State::AddBottleneck() {
 }
 
 void CommandLine::State::AddTop() {
-  CLI::App* top = Command("top", "Who is at what, sorted, again and again",
-                          "  leat top\n  leat top consumers --sort waits\n"
-                          "  leat top jobs --rows 10 --interval 5s\n"
-                          "  leat top --count 2 -o csv\n");
+  CLI::App* top = Command(
+      "top",
+      "Show workers, jobs or consumers, sorted by activity, until Ctrl-C",
+      "  leat top\n  leat top consumers --sort waits\n"
+      "  leat top jobs --rows 10 --interval 5s\n"
+      "  leat top --count 2 -o csv\n");
   Choice(top->add_option("KIND", options.kind,
                          "workers (default), jobs or consumers"),
          {"workers", "jobs", "consumers"});
@@ -38,12 +40,12 @@ void CommandLine::State::AddTop() {
 }
 
 void CommandLine::State::AddDoctor() {
-  CLI::App* doctor =
-      Command("doctor", "What is not as it should be, and what to do about it",
-              "  leat doctor\n  leat doctor --local\n"
-              "  leat doctor --local --state /var/lib/leat --data "
-              "s3://bucket/train\n"
-              "  leat doctor -o name    # codes of what is wrong\n");
+  CLI::App* doctor = Command(
+      "doctor", "Find problems of this machine and the service, with remedies",
+      "  leat doctor\n  leat doctor --local\n"
+      "  leat doctor --local --state /var/lib/leat --data "
+      "s3://bucket/train\n"
+      "  leat doctor -o name    # codes of what is wrong\n");
   doctor->add_flag("--local", options.local,
                    "this machine alone: no coordinator is asked");
   const auto path = [&](const char* flag, std::string& value, const char* text,
@@ -87,7 +89,7 @@ void CommandLine::State::AddWait() {
 
 void CommandLine::State::AddEvents() {
   CLI::App* events = Command(
-      "events", "What happened, and with --watch what happens; times are UTC",
+      "events", "List past events, and with --watch new ones; times are UTC",
       "  leat events\n  leat events job/resnet50 --since 1h\n"
       "  leat events --watch worker\n"
       "  leat events --watch -o jsonl | jq -r .type\n");
@@ -156,8 +158,9 @@ void CommandLine::State::AddContext() {
 }
 
 void CommandLine::State::AddHelp() {
-  CLI::App* help = Command("help", "What a command is for and what it takes",
-                           "  leat help\n  leat help get\n");
+  CLI::App* help =
+      Command("help", "Show the purpose and the options of a command",
+              "  leat help\n  leat help get\n");
   std::vector<std::string> names;
   for (const CLI::App* sub :
        app.get_subcommands([](const CLI::App*) { return true; }))

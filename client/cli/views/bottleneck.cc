@@ -56,7 +56,7 @@ View BottleneckView(Json answer) {
                          Tone::kPlain, 2});
   }
   Section change;
-  change.lines.push_back({"What to change: " + Text(answer, "advice"),
+  change.lines.push_back({"Change: " + Text(answer, "advice"),
                           known && !good ? Tone::kBold : Tone::kPlain});
   change.lines.push_back(
       {fmt::format("Seen: {} of {} and {}",

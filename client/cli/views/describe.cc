@@ -167,7 +167,7 @@ std::vector<std::string> PipelineListing(const Json& graph) {
 // Returns the creator. Without client authentication it has no name.
 std::string Creator(const Json& job) {
   const std::string creator = Text(job, "created_by");
-  return creator == "anybody" ? "a caller without a name" : creator;
+  return creator == "anonymous" ? "a caller without a name" : creator;
 }
 
 View DescribeJob(const Json& job, const Json& workers, const Json& consumers,

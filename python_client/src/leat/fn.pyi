@@ -34,7 +34,7 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
         attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
         interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
-        rule: whose arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
+        rule: the arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
 
     Returns:
         A node.
@@ -61,7 +61,7 @@ def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretc
         subpixel_scale: where a side is rounded, the region is widened or narrowed, so that both sides keep one scale, as DALI does (bool; default False)
         min_filter: the filter along a side that becomes smaller; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
         mag_filter: the filter along a side that does not; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
-        rule: whose arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
+        rule: the arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
 
     Returns:
         A node.
@@ -280,7 +280,7 @@ def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: i
         size: height and width of the result, or one number for both; none: what holds the whole of it (ints; 1 … 65500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -305,7 +305,7 @@ def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0
         size: height and width of the result, or one number for both; none: the image's (ints; 1 … 65500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -926,7 +926,7 @@ def choice(values: float | Sequence[float], probabilities: float | Sequence[floa
     """one of the values a sample, at random. Draws anew for each sample and epoch.
 
     Args:
-        values: of which one is taken (floats; required)
+        values: one of these values is drawn (floats; required)
         probabilities: one a value; none: all alike (floats; 0 … 1; default ())
         dtype: type of the result (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
 
@@ -1055,7 +1055,7 @@ def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'c
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1075,7 +1075,7 @@ def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10',
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1099,7 +1099,7 @@ def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, m
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1120,7 +1120,7 @@ def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded:
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
-        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
+        rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.

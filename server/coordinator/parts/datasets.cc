@@ -159,7 +159,7 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
   ASSIGN_OR_RETURN(Indexing::Request * request,
                    indexing_.Current(looked.reader_id, looked.request_id));
   if (!request->look)
-    return InvalidArgument("nobody wanted a look at dataset {}",
+    return InvalidArgument("a look at dataset {} that was not requested",
                            looked.reader_id);
   if (looked.lists) {  // it gets the timeout of a listing
     request->look.reset();

@@ -60,7 +60,7 @@ class Expiry::JobTransaction final : public Transaction {
         {"job.expired",
          "info",
          {"job/" + name_},
-         fmt::format("job {} was deleted: nobody used it for {}", name_,
+         fmt::format("job {} was deleted: it was not used for {}", name_,
                      Counted(hours, "hour")),
          fmt::format("unused_for_h={}", hours)},
         deferred);

@@ -48,8 +48,8 @@ class IssuedTokens::CreateTransaction final : public TokenTransaction {
     const size_t count = tokens_->state_->access().size();
     if (count >= kMaxAccessTokens)
       return ResourceExhausted(
-          "there are {} access tokens, the limit: revoke those that nobody "
-          "uses, expired ones too",
+          "there are {} access tokens, the limit: revoke expired and "
+          "unused ones",
           count);
     return Event{{}, AccessCreated{token_}, {}};
   }

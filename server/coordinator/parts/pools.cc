@@ -173,7 +173,7 @@ PoolView Pools::ViewOf(const std::string& name) const {
     view.target.reason = "not decided yet: workers may come back";
   } else {
     view.target.reason =
-        fmt::format("nobody scales it: leat pool set {} --min N --max N", name);
+        fmt::format("it is not scaled: leat pool set {} --min N --max N", name);
   }
   return view;
 }

@@ -18,8 +18,8 @@ const LIMITS = {
   workers: ["no workers", "\u2715", "bad"],
   unknown: ["not known yet", "?", "dim"],
 };
-const ADVICE = { good: "Nothing to do: ", dim: "What to do: " };
-const IDLE = ["nobody pulls", "\u2013", "dim"];
+const ADVICE = { good: "Nothing to do: ", dim: "Remedy: " };
+const IDLE = ["no consumer", "\u2013", "dim"];
 
 const nameOf = (job) => job.job.spec.name;
 

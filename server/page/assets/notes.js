@@ -37,7 +37,7 @@ function showFindings(findings) {
     item.children[2].replaceChildren(...group.what.slice(0, more === 1 ? MAX_LINES + 1 : MAX_LINES)
       .map((text) => h("p", {}, text)), more > 1 ? h("p", {}, `and ${count(more)} more: leat status`) : "");
     const remedies = group.remedies.slice(0, MAX_LINES);
-    item.children[3].replaceChildren(...remedies.map((text, i) => h("p", {}, i === 0 ? `What to do: ${text}` : text)));
+    item.children[3].replaceChildren(...remedies.map((text, i) => h("p", {}, i === 0 ? `Remedy: ${text}` : text)));
   });
 }
 

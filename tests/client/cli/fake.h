@@ -126,7 +126,7 @@ inline constexpr char kPools[] = R"({"pools": [
   "draining": 1, "reason": "job train waits for 30 % of its time",
   "drain": ["cpu.12_3"], "version": "7", "demand_rows_per_s": 412.5},
  {"name": "default", "min": 0, "max": 0, "desired": 1, "workers": 1,
-  "draining": 0, "reason": "nobody scales it", "drain": [],
+  "draining": 0, "reason": "it is not scaled", "drain": [],
   "version": "7"}]})";
 
 // Returns one answer of WatchEvents: numbers from `first` on.

@@ -62,7 +62,7 @@ TEST(Names, DescribeWithoutANameDescribesAll) {
 TEST(Describe, AJobSaysWhoCreatedIt) {
   for (const auto& [creator, text] :
        {std::pair("token 0a1b2c3d (vision)", "token 0a1b2c3d (vision)"),
-        std::pair("anybody", "a caller without a name")}) {
+        std::pair("anonymous", "a caller without a name")}) {
     Shell shell;
     shell.service.answers["jobs"] = fmt::format(
         R"({{"jobs": [{{"job": {{"spec": {{"name": "a"}}}}, "created_by": "{}"}}]}})",

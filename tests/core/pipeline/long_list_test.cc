@@ -116,7 +116,7 @@ TEST(LongList, WhatCameWithoutValuesHasTheSameDigestOrIsRefused) {
   EXPECT_THAT(completed([](LongList* l) { l->blocks.pop_back(); }),
               HasSubstr("do not fit"));
   EXPECT_THAT(completed([](LongList* l) { l->first.clear(); }),
-              HasSubstr("0 are shown: want the first 3"));
+              HasSubstr("0 entries shown: want the first 3"));
   EXPECT_THAT(completed([](LongList* l) { l->first[2] = std::string(1, 0); }),
               HasSubstr("none of them 0"));
   EXPECT_THAT(

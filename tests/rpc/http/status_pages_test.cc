@@ -127,7 +127,7 @@ TEST(StatusPages, MakeMetricsOnceASecond) {
 TEST(Access, KnowsTokensOfCallersWithoutMetadata) {
   FakeClock clock;
   Access open({}, &clock);
-  EXPECT_EQ(open.AdmitToken(kMetricsRule, "").value().identity, "anybody");
+  EXPECT_EQ(open.AdmitToken(kMetricsRule, "").value().identity, "anonymous");
   // The caller of a page has no certificate for the rules to check.
   Access by_names({.san_roles = {{"*.example.org", Role::kViewer}}}, &clock);
   EXPECT_EQ(by_names.AdmitToken(kMetricsRule, "").status().code(),

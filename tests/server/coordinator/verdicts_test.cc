@@ -400,7 +400,7 @@ TEST(Verdict, BeforeTheFirstBatch) {
     WorkerSlots workers = world->WorkersSince(from);
     return *world->BottleneckOf("j", &workers, from, world.now());
   };
-  EXPECT_EQ(verdict().found.summary, "nobody has pulled batches of this job");
+  EXPECT_EQ(verdict().found.summary, "no consumer has pulled batches of it");
   world.Open(*job, "c");
   world.Advance(seconds(2));
   ASSERT_TRUE(world.Beat(worker).ok());

@@ -99,7 +99,7 @@ TEST(Reports, ShardsOfALostWorkerAreWithOthersOnlyWhereThereAreSome) {
   };
   EXPECT_THAT(said(), HasSubstr("its shards are with others"));
   snapshot.ready = 0;
-  EXPECT_THAT(said(), HasSubstr("nobody is there to take its shards"));
+  EXPECT_THAT(said(), HasSubstr("no other worker can take its shards"));
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {

@@ -185,8 +185,8 @@ class Global(_Arrays):
         local = self._parts.local
         if len(numbers) != len(local):
             raise InvalidArgument(
-                f"{len(numbers)} pipelines, but sharding {sharding} cuts rows into {self._parts.total} parts, of which "
-                f"this process holds {len(local)}; expected a pipeline for each"
+                f"{len(numbers)} pipelines, but sharding {sharding} cuts rows into {self._parts.total} parts, and "
+                f"this process holds {len(local)} of them; expected a pipeline for each"
             )
         self._pipeline_of = self._by_device(numbers) or {part: i for i, part in enumerate(local)}
 

@@ -47,7 +47,7 @@ def _checked(what: str, text: str) -> str:
         raise InvalidArgument(f'{what} has no access token in it; expected the line that "leat access create" printed')
     if not all("!" <= letter <= "~" for letter in token):
         raise InvalidArgument(
-            f"{what} is no access token: it has {len(token)} characters, of which some are spaces, line ends or beyond "
+            f"{what} is no access token: some of its {len(token)} characters are spaces, line ends or beyond "
             'ASCII; expected the line that "leat access create" printed'
         )
     return token

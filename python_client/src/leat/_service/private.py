@@ -94,7 +94,7 @@ def several_machines(environment: Mapping[str, str]) -> str | None:
     if "TORCHELASTIC_RUN_ID" in environment:
         world, local = _number(environment, "WORLD_SIZE"), _number(environment, "LOCAL_WORLD_SIZE")
         if world > local:
-            return f"torchrun started {world} processes, of which {local} are on this machine"
+            return f"torchrun started {world} processes, only {local} of them on this machine"
     if "SLURM_PROCID" in environment:
         tasks = _number(environment, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
         nodes = _number(environment, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")

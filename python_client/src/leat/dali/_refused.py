@@ -43,7 +43,7 @@ _GROUPS = (
     (
         "fn.batch_permutation fn.permute_batch",
         Refusal(
-            "rows of a batch come from several workers, none of which sees all",
+            "rows of a batch come from several workers, and none of them sees all rows",
             "permute the arrays of the batch, or mix in a jax_function",
         ),
     ),

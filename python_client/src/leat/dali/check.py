@@ -290,7 +290,7 @@ def _read(path: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m leat.dali.check", description="Says what of a script of DALI's will not work on Leat."
+        prog="python -m leat.dali.check", description="Reports the parts of a DALI script that will not work on Leat."
     )
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT.py")
     parser.add_argument("--refused", action="store_true", help="print the table of what is refused")

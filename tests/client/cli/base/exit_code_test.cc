@@ -85,7 +85,7 @@ TEST(ExitCodes, WrongUseIsTwoAndSaysWhatWasMeant) {
       {{"bottleneck", "a", "b"}, "unexpected \"b\""},
       {{"wait", "job/", "--for=idle"}, "wait for \"job/\": want worker/NAME"},
       {{"get", "workers", "node"}, "node1, node2"},
-      {{"get", "shards"}, "there are: train"},
+      {{"get", "shards"}, "want one of: train"},
       {{"delete", "job", "--yes"}, "delete: job NAME: NAME is missing"},
       {{"describe", "job/"}, "name 1 of 1 is empty"},
       {{"delete", "dataset/", "--yes"}, "name 1 of 1 is empty"},

@@ -445,7 +445,7 @@ TEST_F(Converting, WrongUseIsSaid) {
   EXPECT_THAT(Run({photos, out, "--to", "tfrecord", "--encoding", "jpeg"}),
               HasSubstr("taken as they are"));
   EXPECT_THAT(Run({photos, photos + "/new/out", "--to", "tfrecord"}),
-              HasSubstr("photos/new/out: lies in "));
+              HasSubstr("photos/new/out: is inside the input folder "));
   EXPECT_EQ(exit_code_, kWrongUse);
   EXPECT_THAT(Run({photos, "", "--to", "tfrecord"}),
               HasSubstr("OUTPUT is empty"));

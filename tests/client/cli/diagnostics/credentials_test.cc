@@ -212,8 +212,8 @@ TEST_F(CredentialsTest, DoctorShakesHandsWithTheWorkersThatTrainingsNeed) {
                            ContainsRegex("WORKERS_REACHED +ok +2 of 2 workers "
                                          "were tried, and answer")));
   answers["h1:7500"] = std::nullopt;
-  EXPECT_THAT(run(), AllOf(ContainsRegex("WORKERS_REACHED +warn +nobody "
-                                         "answers from here at w1 .h1:7500."),
+  EXPECT_THAT(run(), AllOf(ContainsRegex("WORKERS_REACHED +warn +no answer "
+                                         "to this machine from w1 .h1:7500."),
                            HasSubstr("--advertise")));
   answers["h0:7500"] =
       TlsProbe{"h0:7500 shows a certificate that has expired", "replace it"};

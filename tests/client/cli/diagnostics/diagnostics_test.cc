@@ -85,7 +85,7 @@ TEST(Diagnostics, DataThatCanBeReadAndDataThatCannot) {
                  ""};
   };
   shell.Run({"doctor", "--local", "--data", "s3://b/x", "-o", "json"});
-  EXPECT_THAT(shell.out, HasSubstr("s3://b/x: 9 records of mds, of which 1 was "
+  EXPECT_THAT(shell.out, HasSubstr("s3://b/x: 9 records of mds; 1 was "
                                    "read"));
   shell.spawn = [](const std::vector<std::string>&) {
     return Ended{1, R"({"error": {"code": 7, "message": "no right"}})", ""};

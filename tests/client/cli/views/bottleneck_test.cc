@@ -21,7 +21,7 @@ TEST(Bottleneck, SaysTheVerdictItsFiguresAndWhatToChange) {
               HasSubstr("  the trainer waits for batches: 41.5 % of its time\n"
                         "  decode threads decode and augment: 93.0 % of their "
                         "time\n"));
-  EXPECT_THAT(shell.out, HasSubstr("What to change: add workers, or threads"));
+  EXPECT_THAT(shell.out, HasSubstr("Change: add workers, or threads"));
   EXPECT_THAT(shell.out, HasSubstr("Seen: 58s of 2 workers and 1 consumer\n"));
   EXPECT_THAT(shell.out, Not(HasSubstr("About")));
 }

@@ -151,7 +151,7 @@ class TestJaxIterator:
 
     def test_what_does_not_fit(self):
         sharding = on_mesh((8,), ("batch",), P("batch"))
-        with pytest.raises(leat.InvalidArgument, match="2 pipelines, but.*into 8 parts, of which this process holds 8"):
+        with pytest.raises(leat.InvalidArgument, match="2 pipelines, but.*into 8 parts, and this process holds 8"):
             ROCALJaxIterator(per_device(2), sharding)
         with pytest.raises(leat.InvalidArgument, match="expected a NamedSharding"):
             ROCALJaxIterator(per_device(8), sharding=jax.devices())

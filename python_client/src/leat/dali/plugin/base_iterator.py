@@ -154,7 +154,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
     def _check_marks(self) -> None:
         _require(
             self._reader_name,
-            "LastBatchPolicy.MASK needs reader_name: without a reader nobody knows which rows fill a batch up",
+            "LastBatchPolicy.MASK needs reader_name: the rows that fill a batch up are known only from a reader",
         )
         _require(
             all(pipe.reader_meta(self._reader_name)["pad_last_batch"] for pipe in self._pipes),
