@@ -21,8 +21,8 @@ absl::StatusOr<OpenedFile> OpenRecordFile(const stored::v1::RecordFile& record,
                                           const SourceLimits& limits) {
   if (record.uri().empty() || record.identity().empty())
     return DataLoss("the index names no file");
-  // Kept open, so that a change of a local file is detected relative to this
-  // moment.
+  // The file is kept, so that a change of a local one is detected relative to
+  // this moment, even if its descriptor is closed in the meantime.
   ASSIGN_OR_RETURN(
       OpenedFile file,
       StorageOf(limits).Open(record.uri(), IsLocalUri(record.uri())

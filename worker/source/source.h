@@ -45,8 +45,8 @@ struct SourceLimits {
   IndexSink* blocks = nullptr;
   uint64_t block_bytes = kIndexBlockBytes;
   uint64_t max_blocks_bytes = 64ull << 30;
-  // True if the source is one of many that share a worker: it keeps fewer files
-  // open, and less of what it has read.
+  // True if the source is one of many that share a worker: it keeps fewer
+  // files, and less of what it has read.
   bool one_of_many = false;
   int listing_threads = 8;
   // If set to true, it ends a listing with kCancelled. May be nullptr.

@@ -9,9 +9,9 @@
 // stored order costs one read per block, and a random one reads only what was
 // requested.
 //
-// Memory: kBlocks blocks at most. At most kOpenFiles files are kept open. If a
-// dataset has many readers, each holds less. Thread-safe; nothing is read while
-// a lock is held.
+// Memory: kBlocks blocks at most, and kOpenFiles files, whose descriptors are
+// the worker's (storage/base/open_file_budget.h). If a dataset has many readers,
+// each holds less. Thread-safe; nothing is read while a lock is held.
 #pragma once
 
 #include <array>

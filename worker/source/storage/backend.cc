@@ -24,7 +24,10 @@ StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks,
     : config_(config),
       hooks_(std::move(hooks)),
       allowed_(std::move(allowed)),
-      disk_(std::move(disk)) {
+      disk_(std::move(disk)),
+      open_files_(std::make_shared<OpenFileBudget>(
+          config.max_open_files > 0 ? config.max_open_files
+                                    : OpenFileBudget::MostOfThisProcess())) {
   if (hooks_.clock == nullptr) hooks_.clock = &StorageClock::Real();
   if (!hooks_.random) hooks_.random = &RealRandom;
   const char* const bundle = hooks_.getenv("AWS_CA_BUNDLE");

@@ -12,6 +12,7 @@
 
 #include "core/mutex.h"
 #include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/open_file_budget.h"
 #include "worker/source/storage/base/uri.h"
 #include "worker/source/storage/remote/remote.h"
 #include "worker/source/storage/storage.h"
@@ -32,6 +33,9 @@ class StorageBackend {
   }
   DiskCache* disk() const { return disk_.get(); }  // may be nullptr
   const std::shared_ptr<DiskCache>& shared_disk() const { return disk_; }
+  const std::shared_ptr<OpenFileBudget>& open_files() const {
+    return open_files_;
+  }
   StorageCounters counters() const;
 
   absl::StatusOr<std::shared_ptr<const StoredFile>> OpenRemote(
@@ -53,6 +57,7 @@ class StorageBackend {
   StorageHooks hooks_;
   const std::shared_ptr<const AllowedReads> allowed_;
   const std::shared_ptr<DiskCache> disk_;
+  const std::shared_ptr<OpenFileBudget> open_files_;
   mutable Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<Remote> remote_ ABSL_GUARDED_BY(mu_);

@@ -47,6 +47,8 @@ absl::Status CheckConfig(const StorageConfig& config) {
   RETURN_IF_ERROR(check("hedge_factor", config.hedge_factor, 1, 1000));
   RETURN_IF_ERROR(check("max_hedges", config.max_hedges, 0, 1000));
   RETURN_IF_ERROR(check("hedge_every", config.hedge_every, 1, 1e6));
+  RETURN_IF_ERROR(check("max_open_files",
+                        static_cast<double>(config.max_open_files), 0, 1e9));
   RETURN_IF_ERROR(check("max_list_entries", config.max_list_entries, 1, 1e10));
   RETURN_IF_ERROR(check("max_list_depth", config.max_list_depth, 1, 1000));
   return check("max_page_bytes", config.max_page_bytes, 1024, 1ull << 32);
@@ -128,8 +130,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
   if (const auto parsed = ParseUri(folder);
       parsed.ok() && parsed->scheme == UriScheme::kLocal)
     known = LocalPathOf(config, parsed->path);
-  ASSIGN_OR_RETURN(auto file,
-                   OpenLocal(backend.allowed(), uri.path, uri.name, known));
+  ASSIGN_OR_RETURN(auto file, OpenLocal(backend.allowed(), backend.open_files(),
+                                        uri.path, uri.name, known));
   if (!expected.empty() && file->identity() != expected &&
       WithoutTime(file->identity()) != expected) {
     RETURN_IF_ERROR(
@@ -232,6 +234,10 @@ const AllowedReads& Storage::allowed() const { return *backend_->allowed(); }
 
 std::shared_ptr<DiskCache> Storage::disk() const {
   return backend_->shared_disk();
+}
+
+std::shared_ptr<OpenFileBudget> Storage::open_files() const {
+  return backend_->open_files();
 }
 
 StorageCounters Storage::counters() const { return backend_->counters(); }

@@ -79,6 +79,7 @@ struct StorageHooks {
 class AllowedReads;
 class DiskCache;
 class DiskDataset;
+class OpenFileBudget;
 class StorageBackend;
 
 // One per process. Thread-safe.
@@ -140,6 +141,8 @@ class Storage {
   const AllowedReads& allowed() const;
   // For callers that keep more than ranges there; nullptr: there is none.
   std::shared_ptr<DiskCache> disk() const;
+  // For callers that keep local files open themselves.
+  std::shared_ptr<OpenFileBudget> open_files() const;
 
   StorageCounters counters() const;
 

@@ -53,6 +53,10 @@ struct StorageConfig {
   // absolute, without a slash at the end.
   std::map<std::string, std::string> local_copies;
 
+  // The local files that are kept open while no read uses them
+  // (open_file_budget.h); 0: as the process's limit of descriptors allows.
+  size_t max_open_files = 0;
+
   // The paths that may be read, as for AllowedReads::Create; nullopt:
   // everything.
   std::optional<std::vector<std::string>> allow;

@@ -4,6 +4,9 @@
 // over it changes nothing. A file that is written in place is detected by its
 // size or time, which every read checks after its bytes.
 //
+// A descriptor that no read uses may be closed (OpenFileBudget). The next read
+// opens the path again, and wants a file of the same size and time there.
+//
 // A network's file server may forget a descriptor's file (ESTALE): the path is
 // then opened again, once, and if the same file is there the descriptor refers
 // to it from then on.
@@ -19,6 +22,8 @@
 #include <iterator>
 
 #include "core/cluster/fault.h"
+#include "core/fd.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/source/faults/file_error.h"
 #include "worker/source/faults/modified_time.h"
@@ -63,26 +68,27 @@ absl::Status OpenToLook(const AllowedReads& allowed, const std::string& path,
 
 class LocalFile : public StoredFile {
  public:
-  LocalFile(std::shared_ptr<const AllowedReads> allowed, int fd,
-            std::string path, std::string name, std::string folder)
+  LocalFile(std::shared_ptr<const AllowedReads> allowed,
+            std::shared_ptr<OpenFileBudget> budget, std::string path,
+            std::string name, std::string folder)
       : allowed_(std::move(allowed)),
-        fd_(fd),
         path_(std::move(path)),
         name_(std::move(name)),
-        folder_(std::move(folder)) {}
-  ~LocalFile() override { close(fd_); }
-  LocalFile(const LocalFile&) = delete;
-  LocalFile& operator=(const LocalFile&) = delete;
+        folder_(std::move(folder)),
+        share_(std::move(budget)) {}
 
   absl::Status Init() {
-    struct stat stat;
-    if (fstat(fd_, &stat) != 0) return FileError(errno, "look at", name_);
-    if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
-    const Identity identity = IdentityOf(stat);
-    size_ = identity.size;
-    identity_ = identity.Text();
-    mtime_ = stat.st_mtim;
-    return absl::OkStatus();
+    return share_
+        .Get([this]() -> absl::StatusOr<int> {
+          struct stat stat;
+          ASSIGN_OR_RETURN(Fd fd, OpenNow(/*again=*/false, &stat));
+          const Identity identity = IdentityOf(stat);
+          size_ = identity.size;
+          identity_ = identity.Text();
+          mtime_ = stat.st_mtim;
+          return fd.Release();
+        })
+        .status();
   }
 
   const std::string& name() const override { return name_; }
@@ -97,47 +103,70 @@ class LocalFile : public StoredFile {
 
   absl::Status ReadRanges(std::span<const ReadRange> ranges) const override {
     if (ranges.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const OpenFileShare::Use use,
+                     share_.Get([this]() { return OpenAgain(); }));
     bool stale = false;
-    const absl::Status status = TryRanges(ranges, &stale);
+    const absl::Status status = TryRanges(use.fd(), ranges, &stale);
     if (!stale) return status;
-    RETURN_IF_ERROR(OpenAgain());
-    const absl::Status again = TryRanges(ranges, &stale);
+    RETURN_IF_ERROR(Replace(use.fd()));
+    const absl::Status again = TryRanges(use.fd(), ranges, &stale);
     return stale ? WithFault(again, Fault::kWorker) : again;
   }
 
  private:
   // Sets `*stale` to whether it failed because the descriptor's file is
   // forgotten.
-  absl::Status TryRanges(std::span<const ReadRange> ranges, bool* stale) const {
+  absl::Status TryRanges(int fd, std::span<const ReadRange> ranges,
+                         bool* stale) const {
     *stale = false;
     for (const ReadRange& range : ranges) {
-      RETURN_IF_ERROR(ReadBytes(range.offset, range.into, stale));
+      RETURN_IF_ERROR(ReadBytes(fd, range.offset, range.into, stale));
     }
-    return CheckUnchanged(ranges.front().offset, ranges.front().into.size(),
+    return CheckUnchanged(fd, ranges.front().offset, ranges.front().into.size(),
                           stale);
   }
 
-  absl::Status OpenAgain() const {
-    int fd = -1;
-    RETURN_IF_ERROR(OpenToRead(allowed_.get(), path_, name_, &fd));
-    if (fd < 0) {
+  // Opens what is at the path, if it is a file.
+  absl::StatusOr<Fd> OpenNow(bool again, struct stat* stat) const {
+    int opened = -1;
+    RETURN_IF_ERROR(OpenToRead(allowed_.get(), path_, name_, &opened));
+    Fd fd(opened);
+    if (!fd.open()) {
       const int error = errno;
-      const absl::Status status =
-          IndexedFileError(error, "open again", name_, path_, folder_);
-      return error == ESTALE ? WithFault(status, Fault::kWorker) : status;
+      const absl::Status status = IndexedFileError(
+          error, again ? "open again" : "open", name_, path_, folder_);
+      return again && error == ESTALE ? WithFault(status, Fault::kWorker)
+                                      : status;
     }
-    const LocalFile now(allowed_, fd, path_, name_, folder_);
+    if (fstat(fd.get(), stat) != 0) return FileError(errno, "look at", name_);
+    if (!S_ISREG(stat->st_mode)) return NotAFile(*stat, name_);
+    return fd;
+  }
+
+  // Opens the file that this object is of.
+  absl::StatusOr<Fd> OpenSame() const {
     struct stat stat;
-    if (fstat(fd, &stat) != 0) return FileError(errno, "look at", name_);
-    if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
+    ASSIGN_OR_RETURN(Fd fd, OpenNow(/*again=*/true, &stat));
     if (IdentityOf(stat).Text() != identity_) {
       return Changed("it was opened again", stat);
     }
-    // Reads in progress continue with the old file.
-    if (dup3(fd, fd_, O_CLOEXEC) < 0) {
-      return FileError(errno, "open again", name_);
-    }
-    return absl::OkStatus();
+    return fd;
+  }
+
+  // Does the same after the budget has closed it.
+  absl::StatusOr<int> OpenAgain() const {
+    const StageScope opening(Stage::kOpen);
+    absl::StatusOr<Fd> fd = OpenSame();
+    if (!fd.ok()) return WithDefaultFault(fd.status(), Fault::kWorker);
+    return fd->Release();
+  }
+
+  // Replaces the file under the descriptor; reads in progress continue with the
+  // old one.
+  absl::Status Replace(int fd) const {
+    ASSIGN_OR_RETURN(const Fd same, OpenSame());
+    if (dup3(same.get(), fd, O_CLOEXEC) >= 0) return absl::OkStatus();
+    return FileError(errno, "open again", name_);
   }
 
   absl::Status Changed(std::string_view when, const struct stat& now) const {
@@ -147,7 +176,7 @@ class LocalFile : public StoredFile {
         Fault::kObject);
   }
 
-  absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into,
+  absl::Status ReadBytes(int fd, uint64_t offset, std::span<std::byte> into,
                          bool* stale) const {
     if (offset > size_ || into.size() > size_ - offset) {
       return WithFault(OutOfRange("{}: want {} bytes at {}, the file has {}",
@@ -155,7 +184,7 @@ class LocalFile : public StoredFile {
                        Fault::kSample);
     }
     for (size_t done = 0; done < into.size();) {
-      const ssize_t got = pread(fd_, into.data() + done, into.size() - done,
+      const ssize_t got = pread(fd, into.data() + done, into.size() - done,
                                 static_cast<off_t>(offset + done));
       if (got < 0) {
         if (errno == EINTR) continue;
@@ -165,7 +194,7 @@ class LocalFile : public StoredFile {
             name_);
       }
       if (got == 0) {
-        RETURN_IF_ERROR(CheckUnchanged(offset, into.size(), stale));
+        RETURN_IF_ERROR(CheckUnchanged(fd, offset, into.size(), stale));
         return WithFault(
             DataLoss("{}: ends at {}, want {} bytes at {} of {}", name_,
                      offset + done, into.size(), offset, size_),
@@ -176,10 +205,10 @@ class LocalFile : public StoredFile {
     return absl::OkStatus();
   }
 
-  absl::Status CheckUnchanged(uint64_t offset, uint64_t wanted,
+  absl::Status CheckUnchanged(int fd, uint64_t offset, uint64_t wanted,
                               bool* stale) const {
     struct stat now;
-    if (fstat(fd_, &now) != 0) {
+    if (fstat(fd, &now) != 0) {
       *stale = errno == ESTALE;
       return FileError(errno, "look at", name_);
     }
@@ -193,25 +222,23 @@ class LocalFile : public StoredFile {
 
   // Constant after Init.
   const std::shared_ptr<const AllowedReads> allowed_;  // nullptr: everything
-  const int fd_;
   const std::string path_;
   const std::string name_;
   const std::string folder_;  // as OpenLocal's
   uint64_t size_ = 0;
   std::string identity_;
   struct timespec mtime_ = {};
+  mutable OpenFileShare share_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    std::shared_ptr<const AllowedReads> allowed,
+    std::shared_ptr<OpenFileBudget> budget, const std::string& path,
     const std::string& name, const std::string& folder) {
-  int fd = -1;
-  RETURN_IF_ERROR(OpenToRead(allowed.get(), path, name, &fd));
-  if (fd < 0) return IndexedFileError(errno, "open", name, path, folder);
-  auto file =
-      std::make_shared<LocalFile>(std::move(allowed), fd, path, name, folder);
+  auto file = std::make_shared<LocalFile>(std::move(allowed), std::move(budget),
+                                          path, name, folder);
   RETURN_IF_ERROR(file->Init());
   return file;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Local files for Storage: pread on an open descriptor.
+// Local files for Storage: pread on a descriptor that a budget limits.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,18 @@
 #include "worker/source/storage/base/allowed.h"
 #include "worker/source/storage/base/config.h"
 #include "worker/source/storage/base/identity.h"
+#include "worker/source/storage/base/open_file_budget.h"
 #include "worker/source/storage/base/stored_file.h"
 
 namespace leat::worker {
 
-// `allowed`: limits jobs; nullptr: the worker's own file. kFailedPrecondition:
+// `allowed`: limits jobs; nullptr: the worker's own file. `budget` may close the
+// file while no read uses it; a read then opens it again. kFailedPrecondition:
 // neither a file nor a link to one. Others as AllowedReads::Open and
 // IndexedFileError, which uses `folder`.
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    std::shared_ptr<const AllowedReads> allowed,
+    std::shared_ptr<OpenFileBudget> budget, const std::string& path,
     const std::string& name, const std::string& folder = {});
 absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
                                        const std::string& path,

@@ -73,7 +73,8 @@ absl::StatusOr<Section> ParseSection(std::string_view text,
 // Returns an empty text if there is no such file.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (path.empty()) return "";
-  const auto file = OpenLocal(nullptr, path, path);
+  const auto file =
+      OpenLocal(nullptr, std::make_shared<OpenFileBudget>(1), path, path);
   if (file.status().code() == absl::StatusCode::kNotFound) return "";
   if (!file.ok()) return file.status();
   return ReadWhole(**file, kMaxFileBytes);
