@@ -87,6 +87,7 @@ struct Worker::State {
             .seek_indexes =
                 config.form_kinds().seek_index ? JpegFormCodec() : FormCodec(),
             .allowed = &storage->allowed(),
+            .open_files = storage->open_files(),
             .asker = config.ask_peers ? &peers : nullptr,
             .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec(),
             .idle = cache.forms().keeps_any() ? &idle_work : nullptr},

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "core/fd.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
 #include "worker/source/faults/file_error.h"
@@ -147,45 +148,70 @@ std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
 
 absl::StatusOr<std::shared_ptr<const SeekFile>> SeekFile::Open(
     const std::string& path, const Digest& fingerprint, FormCodec codec,
-    const AllowedReads* allowed) {
-  // The path is examined before it is opened: it need not be a regular file,
-  // and a pipe or a device would react to being opened.
-  int found = -1;
+    const AllowedReads* allowed, std::shared_ptr<OpenFileBudget> budget) {
+  if (budget == nullptr) budget = std::make_shared<OpenFileBudget>(1);
+  const std::shared_ptr<SeekFile> file(new SeekFile(
+      path, fingerprint, std::move(codec), allowed, std::move(budget)));
   RETURN_IF_ERROR(
-      OpenAllowed(allowed, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, &found));
-  if (found < 0) return FileError(errno, "open", path);
-  struct stat info;
-  const bool regular = fstat(found, &info) == 0 && S_ISREG(info.st_mode);
-  const int fd = regular ? open(fmt::format("/proc/self/fd/{}", found).c_str(),
-                                O_RDONLY | O_CLOEXEC)
-                         : -1;
-  const int error = errno;
-  close(found);
-  if (!regular) return FailedPrecondition("{}: not a regular file", path);
-  if (fd < 0) return FileError(error, "open", path);
-  const std::shared_ptr<SeekFile> file(new SeekFile(fd, std::move(codec)));
-  if (fstat(fd, &info) != 0) return FileError(errno, "stat", path);
-  std::byte header[kHeaderBytes];
-  if (!ReadAt(fd, 0, header))
-    return DataLoss("{}: {} bytes, shorter than a header", path, info.st_size);
-  ASSIGN_OR_RETURN(file->records_, CheckHeader(header, path, fingerprint,
-                                               file->codec_.version));
-  file->bytes_ = static_cast<uint64_t>(info.st_size);
-  if (file->records_ > kMaxRecords || file->bytes_ < FormsBegin(file->records_))
-    return DataLoss("{}: {} bytes, too short for {} records", path,
-                    file->bytes_, file->records_);
+      file->share_.Get([&]() { return file->OpenNow(&file->records_); })
+          .status());
   return file;
 }
 
-SeekFile::SeekFile(int fd, FormCodec codec)
-    : fd_(fd), codec_(std::move(codec)) {}
+SeekFile::SeekFile(const std::string& path, const Digest& fingerprint,
+                   FormCodec codec, const AllowedReads* allowed,
+                   std::shared_ptr<OpenFileBudget> budget)
+    : path_(path),
+      fingerprint_(fingerprint),
+      codec_(std::move(codec)),
+      allowed_(allowed),
+      share_(std::move(budget)) {}
 
-SeekFile::~SeekFile() { close(fd_); }
+absl::StatusOr<int> SeekFile::OpenNow(uint64_t* records) const {
+  // The path is examined before it is opened: it need not be a regular file,
+  // and a pipe or a device would react to being opened.
+  int looked = -1;
+  RETURN_IF_ERROR(
+      OpenAllowed(allowed_, path_, O_PATH | O_NOFOLLOW | O_CLOEXEC, &looked));
+  if (looked < 0) return FileError(errno, "open", path_);
+  const Fd found(looked);
+  struct stat info;
+  if (fstat(looked, &info) != 0 || !S_ISREG(info.st_mode))
+    return FailedPrecondition("{}: not a regular file", path_);
+  Fd fd(open(fmt::format("/proc/self/fd/{}", looked).c_str(),
+             O_RDONLY | O_CLOEXEC));
+  if (!fd.open()) return FileError(errno, "open", path_);
+  if (fstat(fd.get(), &info) != 0) return FileError(errno, "stat", path_);
+  std::byte header[kHeaderBytes];
+  if (!ReadAt(fd.get(), 0, header))
+    return DataLoss("{}: {} bytes, shorter than a header", path_, info.st_size);
+  ASSIGN_OR_RETURN(*records,
+                   CheckHeader(header, path_, fingerprint_, codec_.version));
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  if (*records > kMaxRecords || bytes < FormsBegin(*records))
+    return DataLoss("{}: {} bytes, too short for {} records", path_, bytes,
+                    *records);
+  bytes_ = bytes;
+  return fd.Release();
+}
+
+absl::StatusOr<int> SeekFile::OpenAgain() const {
+  uint64_t records = 0;
+  ASSIGN_OR_RETURN(const int opened, OpenNow(&records));
+  Fd fd(opened);
+  if (records != records_)
+    return FailedPrecondition("{}: of {} records, was of {}", path_, records,
+                              records_);
+  return fd.Release();
+}
 
 std::optional<std::vector<std::byte>> SeekFile::Read(uint64_t record) const {
   if (record >= records_) return std::nullopt;
+  const auto use = share_.Get([this]() { return OpenAgain(); });
+  if (!use.ok()) return std::nullopt;
+  const int fd = use->fd();
   std::byte places[2 * kPlaceBytes];
-  if (!ReadAt(fd_, kHeaderBytes + kPlaceBytes * record, places))
+  if (!ReadAt(fd, kHeaderBytes + kPlaceBytes * record, places))
     return std::nullopt;
   const auto begin = Load<uint64_t>(places);
   const auto end = Load<uint64_t>(places + kPlaceBytes);
@@ -193,7 +219,7 @@ std::optional<std::vector<std::byte>> SeekFile::Read(uint64_t record) const {
       end - begin > kMaxFormBytes)
     return std::nullopt;
   std::vector<std::byte> form(end - begin);
-  if (!ReadAt(fd_, begin, form)) return std::nullopt;
+  if (!ReadAt(fd, begin, form)) return std::nullopt;
   return form;
 }
 

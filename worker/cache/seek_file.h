@@ -23,6 +23,7 @@
 //   ..  the forms; a record without one has two equal places
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,7 @@
 #include "worker/image/jpeg/forms/codec.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/open_file_budget.h"
 
 namespace leat::worker {
 
@@ -49,20 +51,20 @@ namespace leat::worker {
 std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
                          const AllowedReads* allowed = nullptr);
 
-// Thread-safe. Reading blocks on the file system.
+// Thread-safe. Reading blocks on the file system. A budget may close the file
+// while no thread reads it; the next read opens what is at the path then.
 class SeekFile {
  public:
   // kNotFound: there is no file. kFailedPrecondition: it is not a regular file,
   // or of another dataset. kInvalidArgument: not a seek file, or of another
   // version. kDataLoss: damaged, or cut off. kPermissionDenied: `allowed`
   // forbids reading it. Others: as FileError. Links are not followed, and
-  // devices and pipes are not opened.
+  // devices and pipes are not opened. `allowed` outlives it. `budget`: nullptr:
+  // one of its own.
   static absl::StatusOr<std::shared_ptr<const SeekFile>> Open(
       const std::string& path, const Digest& fingerprint, FormCodec codec,
-      const AllowedReads* allowed = nullptr);
-  ~SeekFile();
-  SeekFile(const SeekFile&) = delete;
-  SeekFile& operator=(const SeekFile&) = delete;
+      const AllowedReads* allowed = nullptr,
+      std::shared_ptr<OpenFileBudget> budget = nullptr);
 
   uint64_t records() const { return records_; }
 
@@ -71,12 +73,20 @@ class SeekFile {
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
 
  private:
-  SeekFile(int fd, FormCodec codec);
+  SeekFile(const std::string& path, const Digest& fingerprint, FormCodec codec,
+           const AllowedReads* allowed, std::shared_ptr<OpenFileBudget> budget);
+  // Returns the descriptor. Sets `*records`, and the size of the file.
+  absl::StatusOr<int> OpenNow(uint64_t* records) const;
+  absl::StatusOr<int> OpenAgain() const;
   std::optional<std::vector<std::byte>> Read(uint64_t record) const;
 
-  const int fd_;
+  const std::string path_;
+  const Digest fingerprint_;
   const FormCodec codec_;
-  uint64_t records_ = 0, bytes_ = 0;
+  const AllowedReads* const allowed_;  // nullptr: everything
+  uint64_t records_ = 0;               // constant after Open
+  mutable std::atomic<uint64_t> bytes_{0};
+  mutable OpenFileShare share_;
 };
 
 // Writes a seek file under another name first, so that the file at its path is

@@ -26,13 +26,14 @@ std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
 std::shared_ptr<const SeekFile> OpenSeekFile(std::string_view job,
                                              const DatasetInfo& dataset,
                                              const Node& reader,
-                                             const FormCodec& codec,
-                                             const AllowedReads* allowed) {
+                                             const RuntimeContext& context) {
+  const FormCodec& codec = context.seek_indexes;
   if (codec.parse == nullptr) return nullptr;
-  const std::string path = SeekFilePath(reader, dataset.fingerprint, allowed);
+  const std::string path =
+      SeekFilePath(reader, dataset.fingerprint, context.allowed);
   if (path.empty()) return nullptr;
-  absl::StatusOr<std::shared_ptr<const SeekFile>> file =
-      SeekFile::Open(path, dataset.fingerprint, codec, allowed);
+  absl::StatusOr<std::shared_ptr<const SeekFile>> file = SeekFile::Open(
+      path, dataset.fingerprint, codec, context.allowed, context.open_files);
   if (file.ok()) {
     LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job, path,
              (*file)->records());
@@ -68,8 +69,7 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
   if (context.disk != nullptr && !supplied)
     places.disk =
         context.disk->Open(places.key, dataset.name, places.root, dataset.id);
-  places.seek_file =
-      OpenSeekFile(job, dataset, reader, context.seek_indexes, context.allowed);
+  places.seek_file = OpenSeekFile(job, dataset, reader, context);
   if (context.asker != nullptr && !supplied)
     places.peers = std::make_unique<PeerRecords>(
         PeerRecordsOptions{.asker = context.asker,

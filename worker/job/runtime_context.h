@@ -3,6 +3,8 @@
 // RuntimeContext: the objects and settings that all jobs of a worker share.
 #pragma once
 
+#include <memory>
+
 #include "worker/cache/disk_forms.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/compute/row_kernel.h"
@@ -18,6 +20,7 @@ namespace leat::worker {
 
 class AllowedReads;
 class IdleWork;
+class OpenFileBudget;
 
 // The datasets that are read ahead of the decode threads.
 enum class ReadAheadOf {
@@ -41,6 +44,8 @@ struct RuntimeContext {
   // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
   const AllowedReads* allowed = nullptr;  // for seek files; nullptr: everything
+  // For seek files; nullptr: each has one of its own.
+  std::shared_ptr<OpenFileBudget> open_files = nullptr;
   // nullptr: no other worker is asked for records.
   RecordAsker* asker = nullptr;
   FormCodec forms = {};      // for forms taken from others

@@ -20,6 +20,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/cache/disk_forms_fixture.h"
 #include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
+#include "tests/worker/source/storage/base/open_descriptors.h"
 #include "worker/index_command/seek_indexer.h"
 
 namespace leat::worker {
@@ -205,6 +206,42 @@ TEST_F(SeekFileTest, AFileThatIsNoneOfItsDatasetSaysSo) {
   std::filesystem::remove(Path());
   ASSERT_EQ(mkfifo(Path().c_str(), 0600), 0);
   EXPECT_EQ(Refused().code(), Code::kFailedPrecondition) << "and at once";
+}
+
+// A use of one file closes the other.
+TEST_F(SeekFileTest, AFileThatTheBudgetClosedIsOpenedAgain) {
+  WritePhotos();
+  Index();
+  const auto budget = std::make_shared<OpenFileBudget>(1);
+  const auto open = [&] {
+    return *SeekFile::Open(Path(), fingerprint(), JpegFormCodec(), nullptr,
+                           budget);
+  };
+  const auto first = open(), second = open();
+  const auto source = *OpenSource(reader(), job_.blob, SourceLimits{});
+  const auto has_form = [&](const SeekFile& file, uint64_t record) {
+    StoredSample sample = *source->Read(record);
+    file.ReadFormOf(record, &sample);
+    return sample.form != nullptr;
+  };
+  for (uint64_t record = 0; record < 4; ++record) {
+    EXPECT_TRUE(has_form(*first, record));
+    EXPECT_TRUE(has_form(*second, record));
+    EXPECT_EQ(OpenDescriptors(images_.path()), 1u);
+  }
+  const std::string whole = Content();
+  std::filesystem::remove(Path());
+  EXPECT_TRUE(has_form(*second, 4)) << "open still";
+  EXPECT_FALSE(has_form(*first, 4));
+  Put(whole);
+  EXPECT_TRUE(has_form(*first, 4));
+  // The header of another dataset's file.
+  std::filesystem::remove(Path());
+  std::string other = whole;
+  other[24] ^= 1;
+  Put(other);
+  EXPECT_FALSE(has_form(*second, 4));
+  EXPECT_FALSE(has_form(*first, 4));
 }
 
 TEST_F(SeekFileTest, NothingIsOpenedWhereAWorkerMayNotRead) {
