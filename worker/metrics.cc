@@ -21,6 +21,10 @@ constexpr MetricKind kGauge = MetricKind::kGauge;
 
 constexpr Metric kThreads = {"leat_decode_threads", kGauge,
                              "Threads that decode."};
+constexpr Metric kOpenDataFiles = {
+    "leat_open_data_files", kGauge,
+    "Local files of datasets that are open, or are being opened, for all jobs "
+    "together."};
 constexpr Metric kSession = {
     "leat_session_up", kGauge,
     "1: registered at the coordinator; 0: the worker looks for it."};
@@ -307,6 +311,7 @@ std::string MetricsOf(const MetricSources& sources) {
     page.Declare(reported.fields);
   rpc::AddDaemon(sources.daemon, {{"daemon", "worker"}}, &page);
   page.Add(kThreads, {}, static_cast<double>(sources.threads));
+  page.Add(kOpenDataFiles, {}, static_cast<double>(sources.open_data_files));
   page.Add(kSession, {}, sources.in_session ? 1 : 0);
   page.Add(kStatsFields, sources.stats, {});
   AddLatency(sources.latency, &page);

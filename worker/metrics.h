@@ -25,6 +25,7 @@ struct MetricSources {
   v1::WorkerStats stats;
   Histogram::Snapshot latency;  // of rows, from request to last byte sent
   uint64_t threads = 0;         // that decode
+  uint64_t open_data_files = 0;
   bool in_session = false;
   rpc::OtlpCounters spans;
   const WholeDecodes* whole_decodes = nullptr;  // nullptr: none

@@ -20,6 +20,7 @@
 #include "worker/session/own_decoders.h"
 #include "worker/session/registration.h"
 #include "worker/shared_memory/device_importer.h"
+#include "worker/source/storage/base/open_file_budget.h"
 #include "worker/worker_parts.h"
 #include "worker/worker_state.h"
 
@@ -95,6 +96,7 @@ std::string Worker::State::Metrics() {
                            .stats = CollectStats(&scraped),
                            .latency = scheduler.stats().latency,
                            .threads = static_cast<uint64_t>(config.threads),
+                           .open_data_files = storage->open_files()->open(),
                            .in_session = session->alive(),
                            .spans = tracing.exported(),
                            .whole_decodes = &shared->whole};

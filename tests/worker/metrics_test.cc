@@ -45,6 +45,7 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
   v1::StageStats& stage = *sources.stats.add_stages();
   stage.set_stage(v1::STAGE_DECODE);
   stage.set_busy_ns_total(2'000'000'000);
+  sources.open_data_files = 13;
   sources.spans = {.exported = 11, .dropped = 12};
   WholeDecodes whole;
   whole.Count(ImageFormat::kPng);
@@ -66,7 +67,9 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
         "\"coefficients\"} 1.5\n",
         "leat_stage_seconds_total{stage=\"decode\",state=\"busy\"} 2\n",
         "leat_spans_total{outcome=\"exported\"} 11\n",
-        "leat_spans_total{outcome=\"dropped\"} 12\n", "leat_session_up 0\n",
+        "leat_spans_total{outcome=\"dropped\"} 12\n",
+        "leat_open_data_files 13\n",
+        "leat_session_up 0\n",
         "leat_decodes_not_reduced_total{format=\"png\"} 1\n",
         "leat_decodes_not_reduced_total{format=\"webp\"} 0\n",
         "leat_listener_up 1\n"})
