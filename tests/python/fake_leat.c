@@ -395,6 +395,13 @@ size_t leat_batches_position_at(const leat_batches* batches, uint64_t epoch,
   return (size_t)snprintf(position, capacity, "fake %llu %llu",
                           (unsigned long long)epoch, (unsigned long long)step);
 }
+leat_status* leat_job_rows_before(const leat_job* job, uint64_t epoch,
+                                  uint64_t step, uint64_t* rows,
+                                  size_t num_sources) {
+  (void)job, (void)epoch, (void)step, (void)rows, (void)num_sources;
+  return NULL;
+}
+
 leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
                               uint64_t step, const uint32_t* rows,
                               size_t num_rows, int64_t* samples) {
