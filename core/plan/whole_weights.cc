@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/whole_weights.h"
 
+#include <cmath>
+
 #include "core/status.h"
 
 namespace leat {
@@ -38,7 +40,7 @@ absl::StatusOr<std::vector<uint64_t>> WholeWeights(
       return InvalidArgument(
           "{} = {}; want 0, or at least {:.3g}, which is 2^-32 of the sum",
           name(i), weights[i], sum / kScale);
-    whole[i] = static_cast<uint64_t>(scaled + 0.5);
+    whole[i] = static_cast<uint64_t>(std::floor(scaled + 0.5));
   }
   return whole;
 }

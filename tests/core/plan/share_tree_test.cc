@@ -161,9 +161,10 @@ TEST(ShareTree, IsAPartitionIntoStreamsWithoutGaps) {
 
 TEST(ShareTree, EqualsTheDefinitionAtAnyRow) {
   std::mt19937_64 random(1);
-  for (const auto& [name, weights] : Mixtures()) {
-    const ShareTree tree(weights);
-    const SlowTree slow(weights);
+  for (const auto& mixture : Mixtures()) {
+    const std::string& name = mixture.first;
+    const ShareTree tree(mixture.second);
+    const SlowTree slow(mixture.second);
     const auto check = [&](uint64_t k) {
       const ShareTree::Place place = tree.Locate(k);
       ASSERT_EQ(place, slow.Locate(k)) << name << " " << k;
