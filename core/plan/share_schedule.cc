@@ -102,7 +102,7 @@ absl::StatusOr<ShareSchedule> ShareSchedule::Create(
                            shares.size(), kMaxSegments);
   RETURN_IF_ERROR(CheckSteps(shares));
   ShareSchedule schedule(batch, names.size());
-  std::vector<uint64_t> rows(names.size());  // before the segment
+  std::vector<uint64_t> before(names.size()), counted(names.size());
   for (size_t i = 0; i < shares.size(); ++i) {
     const std::string field = FieldOf(i, shares.size());
     if (shares[i].weights.size() != names.size())
@@ -110,13 +110,17 @@ absl::StatusOr<ShareSchedule> ShareSchedule::Create(
                              field, shares[i].weights.size(), names.size());
     ASSIGN_OR_RETURN(const std::vector<uint64_t> weights,
                      WholeWeights(shares[i].weights, names, field));
-    schedule.from_steps_.push_back(shares[i].from_step);
+    if (i > 0 && Same(schedule.weights(schedule.num_segments() - 1), weights))
+      continue;
+    const uint64_t step = shares[i].from_step;
+    if (i > 0) schedule.RowsBefore(step, before);
+    schedule.from_steps_.push_back(step);
     schedule.weights_.insert(schedule.weights_.end(), weights.begin(),
                              weights.end());
-    schedule.rows_before_.insert(schedule.rows_before_.end(), rows.begin(),
-                                 rows.end());
-    if (i + 1 < shares.size())
-      schedule.RowsBefore(shares[i + 1].from_step, rows);
+    schedule.trees_->Get(schedule.num_segments() - 1, weights)
+        ->Counts(step * batch, counted);
+    for (size_t source = 0; source < names.size(); ++source)
+      schedule.offsets_.push_back(before[source] - counted[source]);
   }
   return schedule;
 }
@@ -128,30 +132,28 @@ size_t ShareSchedule::SegmentAt(uint64_t step) const {
 ShareSchedule::Segment ShareSchedule::At(uint64_t step) const {
   const size_t number = SegmentAt(step);
   Segment segment;
-  segment.from_step_ = from_steps_[number];
   segment.batch_ = batch_;
   segment.tree_ = trees_->Get(number, weights(number));
-  segment.rows_before_ = rows_before(number);
+  segment.offsets_ = offsets(number);
   return segment;
 }
 
 ShareTree::Place ShareSchedule::Segment::Locate(uint64_t step,
                                                 uint32_t place) const {
-  ShareTree::Place found = tree_->Locate((step - from_step_) * batch_ + place);
-  found.index += rows_before_[found.leaf];
+  ShareTree::Place found = tree_->Locate(step * batch_ + place);
+  found.index += offsets_[found.leaf];
   return found;
 }
 
 uint64_t ShareSchedule::RowsBefore(uint64_t step, uint32_t source) const {
   const Segment segment = At(step);
-  return segment.rows_before_[source] +
-         segment.tree_->Count(source, (step - segment.from_step_) * batch_);
+  return segment.offsets_[source] + segment.tree_->Count(source, step * batch_);
 }
 
 void ShareSchedule::RowsBefore(uint64_t step, std::span<uint64_t> rows) const {
   const Segment segment = At(step);
-  segment.tree_->Counts((step - segment.from_step_) * batch_, rows);
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] += segment.rows_before_[i];
+  segment.tree_->Counts(step * batch_, rows);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] += segment.offsets_[i];
 }
 
 std::string ShareSchedule::HistoryText(uint64_t step) const {

@@ -5,21 +5,29 @@
 //
 // A schedule is a list of segments. Segment g has weights for all sources, and
 // is in force from step T_g on, until the next one begins; T_0 = 0. It deals
-// its rows out by a ShareTree of its own (share_tree.h), which begins anew. The
-// sources' streams go on: with B_{g,i} the rows of source i before step T_g, and
-// G the batch,
+// its rows out by a ShareTree of its own (share_tree.h), as if its weights had
+// always been in force. The sources' streams go on. With B_{g,i} the rows of
+// source i before step T_g, and G the batch,
 //
-//     (i, j') = Locate_g((t − T_g)·G + place)      place in the batch of step t
-//     j = B_{g,i} + j'                             row of source i's stream
-//     B_{g+1,i} = B_{g,i} + Count_g(i, (T_{g+1} − T_g)·G)
+//     (i, j') = Locate_g(t·G + place)            place in the batch of step t
+//     j = B_{g,i} + j' − Count_g(i, T_g·G)       row of source i's stream
+//     B_{g+1,i} = B_{g,i} + Count_g(i, T_{g+1}·G) − Count_g(i, T_g·G)
+//
+// A tree that began anew at T_g would round alike in each segment, and this
+// would add up: a source with a quarter of a row a step would never have a row
+// if the weights changed a little at each step.
 //
 // After any step, the rows of a source differ from what the weights have
-// promised by less than 1.68 for each segment that has begun. For example, a
-// batch of 10 with weights 7, 2, 1, and 0, 1, 1 from step 3 on: before step 3
-// the sources have 21, 6 and 3 rows; step 3 begins with row 6 of the second.
+// promised by less than 1.68, and by less than 3.36 more for each segment after
+// the first; these errors have no sign of their own. For example, a batch of 10
+// with weights 7, 2, 1, and 0, 1, 1 from step 3 on: before step 3 the sources
+// have 21, 6 and 3 rows; the first places of step 3 are row 3 of the third
+// source and row 6 of the second.
 //
-// A segment, or a source, that is appended changes no row before the step from
-// which it counts. HistoryText and FirstDifference say what two schedules share.
+// A segment whose shares are those of the one before it changes nothing, and is
+// left out. A segment, or a source, that is appended changes no row before the
+// step from which it counts. HistoryText and FirstDifference say what two
+// schedules share.
 //
 // Thread-safe; immutable, except for a few trees that are kept. Memory: 16
 // bytes for each source and segment.
@@ -44,7 +52,6 @@ class ShareSchedule {
   // Deals rows out as one segment does. It is valid as long as its schedule.
   class Segment {
    public:
-    uint64_t from_step() const { return from_step_; }
     const ShareTree& tree() const { return *tree_; }
     // Returns the source of the row at `place` of the batch of `step`, and which
     // row of the source's stream it is. REQUIRES: the segment is in force at
@@ -53,11 +60,10 @@ class ShareSchedule {
 
    private:
     friend class ShareSchedule;
-    uint64_t from_step_ = 0;
     uint32_t batch_ = 0;
     std::shared_ptr<const ShareTree>
-        tree_;  // also the schedule's, if it is kept
-    std::span<const uint64_t> rows_before_;  // from_step_, of each source
+        tree_;                           // also the schedule's, if it is kept
+    std::span<const uint64_t> offsets_;  // of each source
   };
 
   // `names` are those of the sources. kInvalidArgument: not 1 to kMaxSources
@@ -75,6 +81,7 @@ class ShareSchedule {
 
   uint32_t batch() const { return batch_; }
   size_t num_sources() const { return num_sources_; }
+  // Segments that change the shares.
   size_t num_segments() const { return from_steps_.size(); }
   // REQUIRES: segment < num_segments().
   uint64_t from_step(size_t segment) const { return from_steps_[segment]; }
@@ -98,7 +105,9 @@ class ShareSchedule {
   // Returns a text of all that the rows before `step` depend on: the segments
   // that begin before `step` (and always the first), with the number and the
   // whole weight of each source that has one. Equal texts mean equal rows, in
-  // batches of one size. A position contains its hash.
+  // batches of one size. A position contains its hash. The text is long if
+  // segments and sources are many, and the same up to the step at which another
+  // segment begins, so that its hash can be kept.
   std::string HistoryText(uint64_t step) const;
 
  private:
@@ -106,9 +115,10 @@ class ShareSchedule {
 
   ShareSchedule(uint32_t batch, size_t num_sources);
 
-  std::span<const uint64_t> rows_before(size_t segment) const {
-    return std::span(rows_before_)
-        .subspan(segment * num_sources_, num_sources_);
+  // A segment adds these to the row that its tree finds, one for each source:
+  // B_{g,i} − Count_g(i, T_g·G), modulo 2^64.
+  std::span<const uint64_t> offsets(size_t segment) const {
+    return std::span(offsets_).subspan(segment * num_sources_, num_sources_);
   }
 
   uint32_t batch_ = 0;
@@ -116,7 +126,7 @@ class ShareSchedule {
   // Segment after segment.
   std::vector<uint64_t> from_steps_;
   std::vector<uint64_t> weights_;
-  std::vector<uint64_t> rows_before_;
+  std::vector<uint64_t> offsets_;
   std::unique_ptr<KeptTrees> trees_;
 };
 

@@ -175,6 +175,7 @@ MIXTURES = {
 }
 WHOLE_MIXTURES = {
     "fibonacci_80": fibonacci(80),
+    "largest": [2**56 - 3, 1, 1, 1],
     "wide": [2**55, 2**53 - 7, 3, 2**54 + 1, 0, 2**48 + 12345, 1],
 }
 
@@ -244,10 +245,10 @@ def segment_at(shares, step):
 def rows_before(shares, batch, source, step):
     rows = 0
     for segment in range(segment_at(shares, step) + 1):
-        begin = shares[segment][0]
+        begin, weights = shares[segment]
         end = shares[segment + 1][0] if segment + 1 < len(shares) else step
-        counts = share_tree(whole_weights(shares[segment][1])).counts((min(end, step) - begin) * batch)
-        rows += counts.get(source, 0)
+        tree = share_tree(whole_weights(weights))
+        rows += tree.counts(min(end, step) * batch).get(source, 0) - tree.counts(begin * batch).get(source, 0)
     return rows
 
 
@@ -258,8 +259,9 @@ def layout_row(layout, step, row):
     key = mix_key(mix_key(seed, step, SALTS["mixr"]), run, 0)
     place = run * 64 + permute(min(64, batch - run * 64), key, row % 64)
     begin, weights = shares[segment_at(shares, step)]
-    source, index = share_tree(whole_weights(weights)).locate((step - begin) * batch + place)
-    stream_row = rows_before(shares, batch, source, begin) + index
+    tree = share_tree(whole_weights(weights))
+    source, index = tree.locate(step * batch + place)
+    stream_row = rows_before(shares, batch, source, begin) + index - tree.counts(begin * batch).get(source, 0)
     group, start, size = 0, 0, sum(sizes[source])
     if source in groups:
         group, stream_row = share_tree(whole_weights(groups[source])).locate(stream_row)

@@ -56,6 +56,7 @@ const std::map<std::string, Weights>& Mixtures() {
       {"zipf_100", Zipf(100)},
       {"zipf_1000", Zipf(1000)},
       {"fibonacci_80", Fibonacci(80)},
+      {"largest", {ShareTree::kMaxSum - 3, 1, 1, 1}},
       {"wide",
        {uint64_t{1} << 55, (uint64_t{1} << 53) - 7, 3, (uint64_t{1} << 54) + 1,
         0, (uint64_t{1} << 48) + 12345, 1}}};
