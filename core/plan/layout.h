@@ -9,6 +9,18 @@
 // ShareLayout is the layout of mixtures and of groups in shares
 // (share_layout.h).
 //
+// The samples of rows, if every stretch is whole:
+//
+//     layout.Cut(epoch, step, rows, &cut);
+//     std::span<uint64_t> rest = cut.positions;
+//     for (const Stretch& stretch : cut.list) {
+//       orders[stretch.source].Map(stretch.pass, stretch.run,
+//                                  rest.first(stretch.rows));
+//       rest = rest.subspan(stretch.rows);
+//     }
+//     for (size_t i = 0; i < rows.size(); ++i)
+//       samples[cut.slots.empty() ? i : cut.slots[i]] = cut.positions[i];
+//
 // Layouts are pure functions, and immutable; any thread may call them.
 #pragma once
 

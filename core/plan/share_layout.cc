@@ -177,13 +177,18 @@ Spot ShareLayout::SpotIn(uint32_t source, uint64_t stream_row) const {
           .position = stream_row - pass * its.num_samples};
 }
 
-Spot ShareLayout::SpotOf(uint64_t epoch, uint64_t step, uint32_t row) const {
+ShareTree::Place ShareLayout::RowOf(uint64_t epoch, uint64_t step,
+                                    uint32_t row) const {
   const uint64_t of_all = StepOfAll(epoch, step);
   const uint64_t key = MixKey(seed_, of_all, kMixedRowsSalt);
   const uint32_t run = row / kRun;
   const auto place = static_cast<uint32_t>(
       run * kRun + RowsOfRun(key, run, schedule_.batch())(row % kRun));
-  const ShareTree::Place found = schedule_.At(of_all).Locate(of_all, place);
+  return schedule_.At(of_all).Locate(of_all, place);
+}
+
+Spot ShareLayout::SpotOf(uint64_t epoch, uint64_t step, uint32_t row) const {
+  const ShareTree::Place found = RowOf(epoch, step, row);
   return SpotIn(found.leaf, found.index);
 }
 

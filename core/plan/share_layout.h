@@ -82,6 +82,9 @@ class ShareLayout final : public Layout {
   uint64_t StepOfAll(uint64_t epoch, uint64_t step) const {
     return epoch * steps_per_epoch_ + step;
   }
+  // Returns the source of a row, and which row of the source's stream it is.
+  // REQUIRES: as SpotOf.
+  ShareTree::Place RowOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   const ShareSchedule& schedule() const { return schedule_; }
   std::span<const Source> sources() const { return sources_; }
 
@@ -104,6 +107,7 @@ class ShareLayout final : public Layout {
   std::optional<uint32_t> SourceAgainst(uint64_t steps) const;
   SampleOrder::Run RunOf(uint32_t source, uint32_t group) const;
   Spot SpotIn(uint32_t source, uint64_t stream_row) const;
+  // `step` counts over all epochs.
   void Find(uint64_t step, std::span<const uint32_t> rows,
             std::vector<Found>* found) const;
 

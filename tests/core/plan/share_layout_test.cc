@@ -189,8 +189,7 @@ TEST(ShareLayout, ASourceHasTheRowsOfAStreamJobOfItsSeed) {
         for (const uint32_t row : AllRows(mix.batch)) {
           const Spot spot = layout.SpotOf(0, step, row);
           if (spot.source != source) continue;
-          const uint64_t stream_row =
-              spot.pass * spot.run.range.size() + spot.position;
+          const uint64_t stream_row = layout.RowOf(0, step, row).index;
           uint64_t sample = spot.position, wanted = 0;
           in_mixture.Map(spot.pass, spot.run, std::span(&sample, 1));
           const auto row_alone = static_cast<uint32_t>(stream_row % 6);
