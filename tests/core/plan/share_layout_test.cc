@@ -124,7 +124,11 @@ std::vector<std::vector<uint64_t>> StreamRows(
 
 TEST(ShareLayout, CutAgreesWithSpotOfForAnyRowsInAnyOrder) {
   std::mt19937_64 random(1);
-  for (const auto& [name, mix] : Layouts()) {
+  std::map<std::string, Mix> mixes = Layouts();
+  mixes["many"] = {.batch = 900,
+                   .shares = {{0, std::vector<double>(700, 1)}},
+                   .sources = std::vector<Sizes>(700, {3})};
+  for (const auto& [name, mix] : mixes) {
     const ShareLayout layout = Make(mix).value();
     for (int i = 0; i < 40; ++i) {
       std::vector<uint32_t> rows = AllRows(mix.batch);
@@ -315,7 +319,6 @@ TEST(ShareLayout, EpochsContinueTheStreams) {
   EXPECT_EQ(stream.CheckEpoch(1).code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A job of one source whose groups have shares: N / G steps, as others have.
 TEST(ShareLayout, OneSourceEndsAsADatasetWhoseLastBatchIsDropped) {
   Mix mix = Layouts().at("alone");
   mix.ends = MixEnd::kFirst;
