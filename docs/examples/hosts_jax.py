@@ -47,7 +47,7 @@ def main(folder: str, address: str, processes: int, process: int) -> None:
         zeros = {"weights": np.zeros((SIZE * SIZE * 3, len(job.classes)), np.float32)}
         everywhere = leat.jax.DataPartitionType.REPLICATED
         weights = leat.jax.host_to_global_device_array(zeros, partition=everywhere, mesh=mesh)["weights"]
-        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, finish="device") as batches:
+        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, epilogue="device") as batches:
             print(f"process {process} pulls {len(batches.rows)} of {job.batch} rows", flush=True)
             for batch in batches:
                 weights, loss = train_step(weights, batch)

@@ -32,7 +32,7 @@ def main(folder: str, checkpoints: str) -> None:
     with leat.connect() as service, manager:
         job = service.job("orbax", photos(folder), batch=32, seed=7)
         weights = jax.device_put(jnp.zeros((SIZE * SIZE * 3, len(job.classes))), everywhere)
-        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, finish="device") as batches:
+        with leat.jax.batches(job, sharding=rows, epochs=EPOCHS, epilogue="device") as batches:
             if manager.latest_step() is not None:
                 items = ocp.args.Composite(
                     model=ocp.args.StandardRestore({"weights": weights}), data=leat.orbax.CheckpointRestore(batches)

@@ -24,7 +24,7 @@ def main(folder: str, checkpoint: str) -> None:
     torch.manual_seed(0)
     with leat.connect() as service:
         job = service.job("accelerate", photos(folder), batch=32, seed=7)
-        dataset = leat.torch.IterableDataset(job, device=accelerator.device, finish="device")
+        dataset = leat.torch.IterableDataset(job, device=accelerator.device, epilogue="device")
         loader = DataLoader(dataset, batch_size=None)  # not prepared: each process has its own rows already
         model: Any = classifier(len(job.classes))
         optimizer: Any = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -26,7 +26,7 @@ def main(folder: str) -> None:
     torch.manual_seed(0)
     with leat.connect() as service:
         job = service.job("torchrun", photos(folder), batch=32, seed=7)  # 32 rows of all processes together
-        dataset = leat.torch.IterableDataset(job, device=device, finish="device")
+        dataset = leat.torch.IterableDataset(job, device=device, epilogue="device")
         loader = DataLoader(dataset, batch_size=None)
         model = DistributedDataParallel(classifier(len(job.classes)).to(device))
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
