@@ -13,8 +13,8 @@ import leat_cpp as cpp
 
 # Where findings are made. `leat doctor` shows those of the coordinator, too.
 COORDINATOR = "server/observe/reports.cc"
-DOCTOR = ("client/cli/diagnostics/diagnostics.cc", "client/cli/diagnostics/credential_files.cc", "client/cli/diagnostics/probes.cc",
-          "client/cli/commands/top_commands.cc")
+DOCTOR = ("client/cli/diagnostics/diagnostics.cc", "client/cli/diagnostics/credential_files.cc",
+          "client/cli/diagnostics/probes.cc", "client/cli/commands/top_commands.cc")
 CODE_LIST = "server/observe/reports.h"
 _CODE = re.compile(r"[A-Z](?:_?[A-Z]){2,}")
 # The places of code, severity, evidence and remedy among the arguments, by how many there are.

@@ -27,7 +27,7 @@ class MixtureTest(cluster.PhotosTest):
             photos = photos[count:]
 
     def mixture(self, name="mix", ends="MIX_END_ALL", shares=None, **changes):
-        """Returns the path of the spec of a mixture of the three folders, one of which is read in another way."""
+        """Returns the path of the spec of a mixture of the three folders. Books have other operators."""
         sources = [{"name": each, "pipeline": cluster.train_graph(self.folder / "data" / each, side=96)}
                    for each in SIZES]
         del sources[1]["pipeline"]["nodes"][4]  # books are not flipped, so their rows have another kernel

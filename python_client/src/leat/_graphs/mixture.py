@@ -47,12 +47,7 @@ class Mixture:
         first = next(iter(self._sources.values()))
         return first.outputs + ((self._field,) if self._field else ())
 
-    @property
-    def endless(self) -> bool:
-        """Whether a job of it has one epoch without an end."""
-        return self._ends is None
-
-    def spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, Any]:
         """Returns the fields of a leat.v1.JobSpec that describe it."""
         spec: dict[str, Any] = {
             "sources": [{"name": name, "pipeline": each._graph} for name, each in self._sources.items()],
@@ -66,7 +61,7 @@ class Mixture:
             spec["source_field"] = self._field
         return spec
 
-    def explain(self, error: Error) -> Error:
+    def _explain(self, error: Error) -> Error:
         """Returns the same error, with the script's lines of the source that its text names."""
         for name, pipeline in self._sources.items():
             if f'source "{name}"' in str(error):

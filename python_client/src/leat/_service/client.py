@@ -137,8 +137,8 @@ def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
         return
     if spec["last_batch"] != _LAST_BATCHES["drop"]:
         raise InvalidArgument("last_batch: expected none for a mixture, whose ends= says where an epoch ends")
-    spec.update(pipeline.spec())
-    spec["last_batch"] = _LAST_BATCHES["stream" if pipeline.endless else "drop"]
+    spec.update(pipeline._spec())
+    spec["last_batch"] = _LAST_BATCHES["stream" if pipeline._ends is None else "drop"]
 
 
 class Service:
@@ -315,7 +315,8 @@ class Service:
         try:
             self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
         except Error as error:
-            raise pipeline.explain(error) from None
+            explain = pipeline.explain if isinstance(pipeline, Pipeline) else pipeline._explain
+            raise explain(error) from None
         return Job(self, out, pipeline._source if isinstance(pipeline, Pipeline) else None)
 
     def _existing(self, name: str) -> Job:
