@@ -2,12 +2,14 @@
 #include "core/plan/job.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/plan/enum_names.h"
 #include "core/plan/plan.h"
 #include "core/plan/share_schedule.h"
 #include "core/redaction.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat {
 namespace {
@@ -34,6 +36,107 @@ std::string TextDifference(const std::string& whole_a,
     return begin < text.size() ? Line(text, begin) : "(end)";
   };
   return fmt::format("pipeline \"{}\" != \"{}\"", show(a), show(b));
+}
+
+// Returns "" if the pipelines are equal. Compares texts, as the plan hash does
+// (-0.0 differs from 0.0).
+std::string PipelineDifference(const Graph& existing, const Graph& wanted) {
+  const std::string a = CanonicalText(existing), b = CanonicalText(wanted);
+  return a == b ? "" : TextDifference(a, b);
+}
+
+constexpr size_t kShownSources = 4;  // in a difference
+
+// Returns `shown` of the first few, and how many more there are.
+std::string Shortened(std::vector<std::string> texts, std::string_view glue) {
+  const size_t more = texts.size() - std::min(texts.size(), kShownSources);
+  texts.resize(texts.size() - more);
+  if (more > 0) texts.push_back(fmt::format("{} more", more));
+  return fmt::format("{}", fmt::join(texts, glue));
+}
+
+// Returns "a mixture of 2 sources (web, books)".
+std::string KindOf(const JobSpec& spec) {
+  if (!IsMixture(spec)) return "one pipeline";
+  std::vector<std::string> names;
+  for (const MixedSource& source : spec.sources) names.push_back(source.name);
+  return fmt::format("a mixture of {} sources ({})", spec.sources.size(),
+                     Shortened(std::move(names), ", "));
+}
+
+// Returns "from step 100: web=7 books=2", for the sources from `first` on.
+std::string TextOf(const SharesFrom& shares, const JobSpec& spec,
+                   size_t first) {
+  std::vector<std::string> weights;
+  for (size_t i = first; i < spec.sources.size(); ++i)
+    weights.push_back(
+        fmt::format("{}={}", spec.sources[i].name, shares.weights[i]));
+  return fmt::format("from step {}: {}", shares.from_step,
+                     Shortened(std::move(weights), " "));
+}
+
+// Returns "" if both deal out the same rows. REQUIRES: both are mixtures.
+std::string ShareDifference(const JobSpec& existing, const JobSpec& wanted) {
+  const absl::StatusOr<ShareSchedule> a = ScheduleOf(existing),
+                                      b = ScheduleOf(wanted);
+  // Only checked jobs have schedules; the others differ as they were written.
+  if (!a.ok() || !b.ok())
+    return existing.shares == wanted.shares ? "" : "weights differ";
+  const std::optional<uint64_t> step = FirstDifference(*a, *b);
+  if (!step) return "";
+  const SharesFrom& ours = existing.shares[a->SegmentAt(*step)];
+  const SharesFrom& theirs = wanted.shares[b->SegmentAt(*step)];
+  const size_t sources = std::min(ours.weights.size(), theirs.weights.size());
+  size_t first = 0;
+  // All sources are shown if there is room for them.
+  if (sources > kShownSources)
+    while (first < sources && ours.weights[first] == theirs.weights[first])
+      ++first;
+  if (first == sources) first = 0;  // one of the two begins anew
+  return fmt::format("weights at step {} \"{}\" != \"{}\"", *step,
+                     TextOf(ours, existing, first),
+                     TextOf(theirs, wanted, first));
+}
+
+// Names each source that differs. REQUIRES: both are mixtures.
+std::string SourcesDifference(const JobSpec& existing, const JobSpec& wanted) {
+  std::vector<std::string> texts;
+  const size_t ours = existing.sources.size(), theirs = wanted.sources.size();
+  for (size_t i = 0; i < std::min(ours, theirs); ++i) {
+    const MixedSource &a = existing.sources[i], &b = wanted.sources[i];
+    if (a.name != b.name) {
+      texts.push_back(
+          fmt::format("source {} \"{}\" != \"{}\"", i, a.name, b.name));
+    } else if (const std::string text =
+                   PipelineDifference(a.pipeline, b.pipeline);
+               !text.empty()) {
+      texts.push_back(fmt::format("source \"{}\": {}", a.name, text));
+    }
+  }
+  if (ours != theirs)
+    texts.insert(texts.begin(),
+                 fmt::format("{} != {}", KindOf(existing), KindOf(wanted)));
+  return Shortened(std::move(texts), "; ");
+}
+
+// Returns the differences of pipelines, sources and shares; "" if there are
+// none.
+std::string DataDifference(const JobSpec& existing, const JobSpec& wanted) {
+  if (!IsMixture(existing) && !IsMixture(wanted))
+    return PipelineDifference(existing.pipeline, wanted.pipeline);
+  if (IsMixture(existing) != IsMixture(wanted))
+    return fmt::format("{} != {}", KindOf(existing), KindOf(wanted));
+  std::vector<std::string> texts;
+  if (existing.mix_end != wanted.mix_end)
+    texts.push_back(fmt::format("mix_end {} != {}", Name(existing.mix_end),
+                                Name(wanted.mix_end)));
+  if (existing.source_field != wanted.source_field)
+    texts.push_back(fmt::format("source_field \"{}\" != \"{}\"",
+                                existing.source_field, wanted.source_field));
+  for (std::string text :
+       {SourcesDifference(existing, wanted), ShareDifference(existing, wanted)})
+    if (!text.empty()) texts.push_back(std::move(text));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace
@@ -239,11 +342,9 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   };
   if (existing.max_bad != wanted.max_bad)
     compare("max_bad", text_of(existing.max_bad), text_of(wanted.max_bad));
-  // Compares texts, as the plan hash does (-0.0 differs from 0.0).
-  const std::string existing_text = CanonicalText(existing.pipeline);
-  const std::string wanted_text = CanonicalText(wanted.pipeline);
-  if (existing_text != wanted_text)
-    add(TextDifference(existing_text, wanted_text));
+  if (const std::string of_rows = DataDifference(existing, wanted);
+      !of_rows.empty())
+    add(of_rows);
   return text;
 }
 

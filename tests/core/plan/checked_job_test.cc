@@ -221,5 +221,98 @@ TEST(Mixture, SubstitutesAreOfTheSameSource) {
     }
 }
 
+TEST(Mixture, APositionIsThePlansWhereAContentIsNotKnown) {
+  JobInfo job{.spec = Mixture(), .datasets = Datasets({70, 40, 9})};
+  job.plan_hash = PlanHash(job.spec, job.datasets);
+  for (const uint64_t step : {0, 50})
+    EXPECT_NE(PositionHash(job, step), job.plan_hash);
+  job.datasets[2].content = {};
+  for (const uint64_t step : {0, 50})
+    EXPECT_EQ(PositionHash(job, step), job.plan_hash);
+}
+
+TEST(Mixture, APositionFitsWhereAnyDatasetHasMoved) {
+  JobInfo job{.spec = Mixture(), .datasets = Datasets({70, 40, 9})};
+  const Digest hash = PositionHash(job, 50);
+  for (size_t i = 0; i < 3; ++i) {
+    JobInfo moved = job;
+    moved.datasets[i].fingerprint.fill(99);
+    moved.spec.sources[i].pipeline.nodes[0].args["path"] = Value("/elsewhere");
+    EXPECT_EQ(PositionHash(moved, 50), hash) << i;
+    moved.datasets[i].content.fill(99);
+    EXPECT_NE(PositionHash(moved, 50), hash) << i;
+  }
+}
+
+TEST(MixtureDifference, IsEmptyWhereRowsAndNamesAreEqual) {
+  JobSpec other = Mixture();
+  EXPECT_EQ(Difference(Mixture(), other), "");
+  other.shares[0].weights = {14, 4, 2};
+  EXPECT_EQ(Difference(Mixture(), other), "");
+}
+
+TEST(MixtureDifference, NamesWhatDiffers) {
+  const std::tuple<const char*, std::function<void(JobSpec&)>> cases[] = {
+      {"last_batch stream != drop; mix_end stream != first",
+       [](JobSpec& spec) {
+         spec.last_batch = LastBatch::kDrop;
+         spec.mix_end = MixEnd::kFirst;
+       }},
+      {"source_field \"\" != \"from\"",
+       [](JobSpec& spec) { spec.source_field = "from"; }},
+      {"source 1 \"books\" != \"novels\"",
+       [](JobSpec& spec) { spec.sources[1].name = "novels"; }},
+      {"source \"books\": pipeline \"0 readers.image_folder "
+       "path=\"/books\"\" != \"0 readers.image_folder "
+       "path=\"/b\"\"",
+       [](JobSpec& spec) { spec.sources[1].pipeline = Photos("/b"); }},
+      {"a mixture of 3 sources (web, books, code) != a mixture of 2 sources "
+       "(web, books); weights at step 0 \"from step 0: web=7 books=2 code=1\" "
+       "!= \"from step 0: web=7 books=2\"",
+       [](JobSpec& spec) {
+         spec.sources.pop_back();
+         spec.shares[0].weights.pop_back();
+       }},
+      {"weights at step 0 \"from step 0: web=7 books=2 code=1\" != \"from step "
+       "0: web=7 books=3 code=1\"",
+       [](JobSpec& spec) { spec.shares[0].weights[1] = 3; }},
+      {"weights at step 90 \"from step 0: web=7 books=2 code=1\" != \"from "
+       "step "
+       "90: web=1 books=0.5 code=0\"",
+       [](JobSpec& spec) {
+         spec.shares.push_back({90, {1, 0.5, 0}});
+       }},
+      {"a mixture of 3 sources (web, books, code) != one pipeline",
+       [](JobSpec& spec) {
+         spec.pipeline = Photos("/web");
+         spec.sources.clear();
+         spec.shares.clear();
+       }},
+  };
+  for (const auto& [want, change] : cases) {
+    JobSpec other = Mixture();
+    change(other);
+    EXPECT_EQ(Difference(Mixture(), other), want);
+    EXPECT_NE(Difference(other, Mixture()), "") << want;
+  }
+}
+
+// A caller sees the first few of a thousand.
+TEST(MixtureDifference, IsShortHoweverManySourcesDiffer) {
+  JobSpec many = Mixture(), other = Mixture();
+  many.sources.clear();
+  many.shares[0].weights.assign(kMaxSources, 1);
+  for (size_t i = 0; i < kMaxSources; ++i)
+    many.sources.push_back({"s" + std::to_string(i), Photos("/d")});
+  other = many;
+  for (MixedSource& source : other.sources) source.name += "x";
+  other.shares[0].weights[700] = 2;
+  const std::string text = Difference(many, other);
+  EXPECT_LT(text.size(), 500u);
+  EXPECT_THAT(text, HasSubstr("source 3 \"s3\" != \"s3x\"; 996 more; "));
+  EXPECT_THAT(text, HasSubstr("s700=1 s701=1 s702=1 s703=1 296 more\""));
+  EXPECT_THAT(text, HasSubstr("s700x=2 s701x=1 "));
+}
+
 }  // namespace
 }  // namespace leat
