@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/plan/share_schedule.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "core/utf8.h"
@@ -263,6 +264,14 @@ absl::Status SetDatasets(const v1::Job& proto, JobInfo* job) {
   return absl::OkStatus();
 }
 
+// Hashes and plans of a mixture REQUIRE a schedule.
+absl::Status CheckShares(const JobSpec& spec) {
+  if (spec.batch == 0 || spec.batch > kMaxBatch)
+    return InvalidArgument("job {}: batch {}: want 1 to {}", spec.name,
+                           spec.batch, kMaxBatch);
+  return Annotate(ScheduleOf(spec).status(), fmt::format("job {}", spec.name));
+}
+
 }  // namespace
 
 absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
@@ -285,6 +294,7 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
     job.schema.fields.push_back(std::move(out));
   }
   ASSIGN_OR_RETURN(job.plan_hash, DigestOf("plan_hash", proto.plan_hash()));
+  if (IsMixture(job.spec)) RETURN_IF_ERROR(CheckShares(job.spec));
   if (!proto.redacted() && PlanHash(job.spec, job.datasets) != job.plan_hash)
     return InvalidArgument(
         "job {}: its plan hash is not that of its spec: do both sides run the "

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/wire/messages.h"
 
+#include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "core/pipeline/long_list.h"
+#include "core/plan/checked_job.h"
 #include "core/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace leat::rpc {
 namespace {
+
+using ::testing::HasSubstr;
 
 JobSpec SpecWithEveryKindOfValue() {
   JobSpec spec{.name = "job-1",
@@ -237,6 +244,153 @@ TEST(Convert, RowsThatWouldOverflowAreRefused) {
   proto.mutable_schema(0)->set_shape(0, 0);
   EXPECT_EQ(FromProto(proto).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// A mixture of two sources, whose second one is appended at step 100.
+JobInfo MixedJob() {
+  JobInfo job{.spec = SpecWithEveryKindOfValue()};
+  JobSpec& spec = job.spec;
+  spec.num_parts = 0;
+  spec.rotate_parts = spec.mix_parts = false;
+  spec.sources = {{"web", std::exchange(spec.pipeline, {})}};
+  spec.sources.push_back({"books", spec.sources[0].pipeline});
+  spec.sources[1].pipeline.nodes[0].args["path"] = std::string("/books");
+  spec.shares = {{0, {0.1, 0}}, {100, {7, 1e-3}}};
+  spec.mix_end = MixEnd::kAll;
+  spec.source_field = "from";
+  for (const uint8_t number : {1, 2}) {
+    DatasetInfo& dataset = job.datasets.emplace_back();
+    dataset = {.id = fmt::format("d{}", number),
+               .name = fmt::format("n{}", number),
+               .reader = "r",
+               .shards = ShardTable::Uniform(100 * number, 10).value()};
+    dataset.fingerprint.fill(number);
+    dataset.content.fill(number);
+  }
+  job.plan_hash = PlanHash(spec, job.datasets);
+  return job;
+}
+
+TEST(ConvertMixture, SpecsSurviveTheWireAndJson) {
+  const JobSpec spec = MixedJob().spec;
+  const v1::JobSpec proto = ToProto(spec);
+  EXPECT_FALSE(proto.has_pipeline());
+  absl::StatusOr<JobSpec> wire = FromProto(proto);
+  ASSERT_TRUE(wire.ok()) << wire.status();
+  EXPECT_EQ(*wire, spec);
+  absl::StatusOr<JobSpec> json = JobSpecFromJson(ToJson(spec));
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(*json, spec);
+  v1::JobSpec unset = proto;
+  unset.clear_mix_end();
+  EXPECT_EQ(FromProto(unset)->mix_end, MixEnd::kStream);
+}
+
+TEST(ConvertMixture, JobsSurviveTheWire) {
+  const JobInfo job = MixedJob();
+  const v1::Job proto = ToProto(job);
+  EXPECT_FALSE(proto.has_dataset());
+  absl::StatusOr<JobInfo> back = FromProto(proto);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->spec, job.spec);
+  ASSERT_EQ(back->datasets.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(back->datasets[i].id, job.datasets[i].id);
+    EXPECT_EQ(back->datasets[i].fingerprint, job.datasets[i].fingerprint);
+    EXPECT_EQ(back->datasets[i].shards.num_samples(), 100 * (i + 1));
+  }
+  EXPECT_EQ(PositionHash(*back, 50), PositionHash(job, 50));
+}
+
+TEST(ConvertMixture, AJobThatIsShownHidesTheSecretsOfEachSource) {
+  for (size_t i = 0; i < 2; ++i) {
+    JobInfo job = MixedJob();
+    job.spec.sources[i].pipeline.nodes[0].args["path"] =
+        std::string("s3://key:secret@bucket/x");
+    job.datasets[i].reader = "path=\"https://u:secret@h/x\"";
+    job.plan_hash = PlanHash(job.spec, job.datasets);
+    EXPECT_THAT(ToProto(job).spec().ShortDebugString(), HasSubstr("secret"));
+    const v1::Job shown = ShownToProto(job);
+    EXPECT_EQ(shown.ShortDebugString().find("secret"), std::string::npos) << i;
+    EXPECT_TRUE(shown.redacted()) << i;
+    EXPECT_TRUE(FromProto(shown).ok()) << FromProto(shown).status();
+  }
+  EXPECT_FALSE(ShownToProto(MixedJob()).redacted());
+}
+
+// Each of these once was the mixture above. The hash of one without a schedule
+// cannot be computed.
+TEST(ConvertMixture, HostileJobsAreRefused) {
+  const std::tuple<const char*, std::function<void(v1::Job&)>> cases[] = {
+      {"1001 sources and 2 segments",
+       [](v1::Job& job) {
+         while (job.spec().sources_size() < 1001)
+           *job.mutable_spec()->add_sources() = job.spec().sources(0);
+       }},
+      {"2 sources and 2000 segments",
+       [](v1::Job& job) {
+         for (uint64_t step = 101; job.spec().shares_size() < 2000; ++step) {
+           *job.mutable_spec()->add_shares() = job.spec().shares(0);
+           job.mutable_spec()->mutable_shares()->rbegin()->set_from_step(step);
+         }
+       }},
+      {"1001 weights",
+       [](v1::Job& job) {
+         job.mutable_spec()->mutable_shares(1)->mutable_weights()->Resize(1001,
+                                                                          1);
+       }},
+      {"weights[1][\"books\"] = nan",
+       [](v1::Job& job) {
+         job.mutable_spec()->mutable_shares(1)->set_weights(
+             1, std::numeric_limits<double>::quiet_NaN());
+       }},
+      {"job job-1: weights",
+       [](v1::Job& job) {
+         job.mutable_spec()->mutable_shares(0)->clear_weights();
+       }},
+      {"job job-1: ", [](v1::Job& job) { job.mutable_spec()->clear_shares(); }},
+      {"job job-1: weights[0] begins at step 3",
+       [](v1::Job& job) {
+         job.mutable_spec()->mutable_shares(0)->set_from_step(3);
+       }},
+      {"job job-1: batch 0",
+       [](v1::Job& job) { job.mutable_spec()->clear_batch(); }},
+      {"mix_end 4",
+       [](v1::Job& job) {
+         job.mutable_spec()->set_mix_end(static_cast<v1::MixEnd>(4));
+       }},
+      {"job job-1: 1 datasets for 2 sources",
+       [](v1::Job& job) { job.mutable_datasets()->RemoveLast(); }},
+      {"job job-1: 3 datasets for 2 sources",
+       [](v1::Job& job) { *job.add_datasets() = job.datasets(0); }},
+      {"job job-1: 0 datasets for 2 sources",
+       [](v1::Job& job) { job.mutable_datasets()->Clear(); }},
+      {"plan hash",
+       [](v1::Job& job) {
+         job.mutable_spec()->mutable_shares(1)->set_weights(1, 7);
+       }},
+      {"plan hash",
+       [](v1::Job& job) { job.mutable_datasets()->SwapElements(0, 1); }},
+  };
+  for (const auto& [want, change] : cases)
+    for (const bool redacted : {false, true}) {
+      v1::Job job = ToProto(MixedJob());
+      change(job);
+      job.set_redacted(redacted);
+      const absl::Status status = FromProto(job).status();
+      if (redacted && std::string_view(want) == "plan hash") continue;
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << want;
+      EXPECT_THAT(std::string(Message(status)), HasSubstr(want));
+    }
+}
+
+TEST(ConvertMixture, APipelineBesideSourcesIsSeenByTheCheck) {
+  v1::JobSpec proto = ToProto(MixedJob().spec);
+  *proto.mutable_pipeline() = proto.sources(0).pipeline();
+  const absl::StatusOr<JobSpec> spec = FromProto(proto);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(std::string(Message(CheckJob(*spec).status())),
+              HasSubstr("pipeline: want none beside 2 sources"));
 }
 
 }  // namespace
