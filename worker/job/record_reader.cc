@@ -65,6 +65,7 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
   places.types = std::move(types);
   places.memory = context.cache->Open(places.key, dataset.id, dataset.name,
                                       RecordsOf(*source));
+  places.own = source;
   places.source = NumberedSource::Of(std::move(source), first);
   if (context.disk != nullptr && !supplied)
     places.disk =
@@ -92,7 +93,8 @@ RecordReader::RecordReader(const Digest& plan_hash, const DatasetInfo& dataset,
       first_(first),
       context_(context),
       places_(std::move(places)),
-      storage_(places_.source, {places_.root, dataset.fingerprint}, context) {}
+      storage_(places_.source, places_.own, first,
+               {places_.root, dataset.fingerprint}, context) {}
 
 const RecordReader::LookIn RecordReader::kBelowMemory[] = {
     &RecordReader::Prefetched, &RecordReader::OnDisk, &RecordReader::AtPeers,

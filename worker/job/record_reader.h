@@ -65,6 +65,7 @@ struct RecordPlaces {
   std::string root;
   std::vector<ValueType> types;
   std::shared_ptr<const Source> source;  // with the job's numbers
+  std::shared_ptr<const Source> own;     // with the dataset's
   SampleCache::DatasetPtr memory;
   DiskForms::DatasetPtr disk;                 // nullptr: nothing of it is
   std::shared_ptr<const SeekFile> seek_file;  // nullptr: there is none

@@ -24,11 +24,18 @@ absl::StatusOr<JobKernels::Kernel> JobKernels::Of(CheckedGraph graph) {
   const Digest key = ComputationOf(graph);
   for (const auto& [known, kernel] : kernels_)
     if (known == key) return kernel;
+  std::vector<size_t> bytes;
+  for (const Field& field : graph.schema.fields)
+    bytes.push_back(field.row_bytes);
+  // Equal fields may have different heads.
+  if (!kernels_.empty() && bytes != field_bytes_)
+    return InvalidArgument(
+        "finish {}: its sources end with different operators, so that their "
+        "rows have different sizes; want equal ends, or finish worker",
+        Name(finish_));
   ASSIGN_OR_RETURN(Kernel kernel,
                    context_->kernels.compile(graph, decoder_class_));
-  if (field_bytes_.empty())
-    for (const Field& field : graph.schema.fields)
-      field_bytes_.push_back(field.row_bytes);
+  field_bytes_ = std::move(bytes);
   kernels_.emplace_back(key, kernel);
   return kernel;
 }

@@ -42,6 +42,8 @@ class JobKernels {
       : context_(context), decoder_class_(decoder_class), epilogue_(epilogue) {}
 
   // kUnimplemented: this worker's hardware cannot run the pipeline.
+  // kInvalidArgument: its rows have other sizes than those of the sources
+  // before it, since their heads differ.
   absl::StatusOr<Kernel> Of(CheckedGraph graph);
   // Returns the kernel of all sources; nullptr: they have different ones.
   Kernel only() const {

@@ -55,7 +55,7 @@ absl::Status StorageReader::Admit() const {
 
 void StorageReader::Ended(const absl::Status& status, uint64_t sample) const {
   if (context_->failures != nullptr)
-    context_->failures->Ended(dataset_, status, source_, sample);
+    context_->failures->Ended(dataset_, status, own_, sample - first_);
 }
 
 bool StorageReader::Pause(Duration duration) const {

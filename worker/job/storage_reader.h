@@ -23,10 +23,15 @@ namespace leat::worker {
 
 class StorageReader {
  public:
-  // `context` outlives this.
+  // `source` has the job's numbers, which begin at `first`; `own` is the same
+  // source with the dataset's (worker/job/numbered_source.h). `context` outlives
+  // this.
   StorageReader(std::shared_ptr<const Source> source,
+                std::shared_ptr<const Source> own, uint64_t first,
                 StorageFailures::Dataset dataset, const RuntimeContext* context)
       : source_(std::move(source)),
+        own_(std::move(own)),
+        first_(first),
         dataset_(std::move(dataset)),
         context_(context) {}
 
@@ -53,6 +58,8 @@ class StorageReader {
   bool Pause(Duration duration) const;
 
   const std::shared_ptr<const Source> source_;
+  const std::shared_ptr<const Source> own_;  // which probes read
+  const uint64_t first_;
   const StorageFailures::Dataset dataset_;
   const RuntimeContext* const context_;
 };

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mixture of three folders of text files named .jpg: web (a … f), books
+// (A … D) and code (0, 1, 2). Its kernel writes what a row's draws are keyed by,
+// and the first byte of its file; "!" is bad.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/plan/checked_job.h"
+#include "core/plan/job.h"
+#include "core/plan/share_layout.h"
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "tests/worker/temp_dir.h"
+#include "worker/job/job_runtime.h"
+#include "worker/job/job_table.h"
+
+namespace leat::worker {
+
+struct MixedJob {
+  JobInfo info;
+  std::vector<std::string> blobs;  // the datasets' indexes
+  std::string key() const {
+    return {info.plan_hash.begin(), info.plan_hash.end()};
+  }
+};
+
+// Lists the datasets, and fills in the other fields that a coordinator sets.
+inline absl::StatusOr<MixedJob> FinishMixedJob(const JobSpec& spec) {
+  MixedJob job{.info = {.spec = spec}};
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(spec));
+  for (size_t i = 0; i < checked.sources.size(); ++i) {
+    CheckedGraph& source = checked.sources[i];
+    const Node reader = source.graph.nodes[source.reader];
+    PipelineOf(job.info.spec, i) = std::move(source.graph);
+    ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
+    job.blobs.push_back(index.blob);
+    job.info.datasets.push_back({.id = ToHex(index.fingerprint).substr(0, 8),
+                                 .name = index.name,
+                                 .reader = CanonicalText(reader),
+                                 .fingerprint = index.fingerprint,
+                                 .shards = index.shards,
+                                 .bytes = index.bytes,
+                                 .classes = index.classes});
+  }
+  job.info.schema = checked.schema;
+  job.info.plan_hash = PlanHash(job.info.spec, job.info.datasets);
+  return job;
+}
+
+// DrawKernel writes this of a row: seed, epoch and sample of its draws, and its
+// file's first byte.
+using Drawn = std::tuple<uint64_t, uint64_t, uint64_t, char>;
+
+inline Drawn DrawnOf(std::span<const std::byte> image) {
+  uint64_t numbers[4];
+  std::memcpy(numbers, image.data(), sizeof(numbers));
+  return {numbers[0], numbers[1], numbers[2], static_cast<char>(numbers[3])};
+}
+
+class DrawKernel final : public RowKernel {
+ public:
+  explicit DrawKernel(bool staged) : staged_(staged) {}
+  absl::Status Run(
+      const RowInput& input, ThreadState*,
+      std::span<const std::span<std::byte>> outputs) const override {
+    const auto first = static_cast<char>(input.fields[0].bytes[0]);
+    if (first == '!') return DataLoss("it is bad");
+    const uint64_t numbers[] = {input.seed, input.epoch, input.sample,
+                                static_cast<uint64_t>(first)};
+    std::memcpy(outputs[0].data(), numbers, sizeof(numbers));
+    return absl::OkStatus();
+  }
+  bool staged(bool) const override { return staged_; }
+
+ private:
+  const bool staged_;
+};
+
+// The first bytes of the samples' files, by the job's numbers.
+inline constexpr char kMixedSamples[] = "abcdefABCD012";
+
+// Answers as a coordinator does that knows these jobs.
+class MixedFetcher : public JobFetcher {
+ public:
+  void Add(const MixedJob& job) {
+    MutexLock lock(&mu_);
+    jobs_[job.key()] = job.info;
+    for (size_t i = 0; i < job.blobs.size(); ++i) {
+      const std::string& blob = job.blobs[i];
+      blobs_[HashOf(blob)] = blob;
+      indexes_[job.info.datasets[i].fingerprint] = HashOf(blob);
+    }
+  }
+  // Forgets the index of the dataset.
+  void Forget(const DatasetInfo& dataset) {
+    MutexLock lock(&mu_);
+    indexes_.erase(dataset.fingerprint);
+  }
+  int indexes() {  // that were fetched
+    MutexLock lock(&mu_);
+    return fetched_;
+  }
+  absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override {
+    MutexLock lock(&mu_);
+    const auto it = jobs_.find(plan_hash);
+    if (it == jobs_.end()) return NotFound("no such job");
+    return it->second;
+  }
+  absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) override {
+    MutexLock lock(&mu_);
+    const auto it = indexes_.find(dataset.fingerprint);
+    if (it == indexes_.end())
+      return NotFound("no index of dataset {}", dataset.name);
+    ++fetched_;
+    FetchedBlocks index;
+    index.blocks = {{.sha256 = it->second,
+                     .bytes = blobs_[it->second].size(),
+                     .samples = 0}};
+    index.identity =
+        IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks);
+    return index;
+  }
+  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string&,
+                                         MonotonicTime) override {
+    MutexLock lock(&mu_);
+    const auto it = blobs_.find(block.sha256);
+    if (it == blobs_.end()) return NotFound("no such block");
+    return it->second;
+  }
+
+ private:
+  Mutex mu_;
+  std::map<std::string, JobInfo> jobs_ ABSL_GUARDED_BY(mu_);
+  std::map<Digest, std::string> blobs_ ABSL_GUARDED_BY(mu_);
+  std::map<Digest, Digest> indexes_ ABSL_GUARDED_BY(mu_);  // by fingerprint
+  int fetched_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class MixtureTest : public testing::Test {
+ protected:
+  MixtureTest() {
+    for (const char c : std::string("abcdef")) Write("web", c);
+    for (const char c : std::string("ABCD")) Write("books", c);
+    for (const char c : std::string("012")) Write("code", c);
+    context_ = {.kernels = {.compile = [this](const CheckedGraph&, DecoderClass)
+                                -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+                  ++compiled_;
+                  return std::make_unique<DrawKernel>(/*staged=*/true);
+                }},
+                .cache = &cache_,
+                .bad_samples = &bad_,
+                .ownership = &ownership_};
+  }
+  void Write(const std::string& folder, char name, const std::string& text) {
+    dir_.Write(folder + "/k/" + name + ".jpg", text);
+  }
+  void Write(const std::string& folder, char name) {
+    Write(folder, name, std::string(1, name));
+  }
+  Graph Pipeline(const std::string& folder) const {
+    Graph graph;
+    graph.nodes = {{.op = "readers.image_folder",
+                    .args = {{"path", dir_.path() + "/" + folder}}},
+                   {.op = "decode", .inputs = {{0, 0}}},
+                   {.op = "resize",
+                    .inputs = {{1, 0}},
+                    .args = {{"size", std::vector<int64_t>{4}}}}};
+    graph.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+    return graph;
+  }
+  JobSpec Spec() const {
+    JobSpec spec{.name = "mix", .seed = 7, .batch = 8};
+    spec.last_batch = LastBatch::kStream;
+    for (const char* name : {"web", "books", "code"})
+      spec.sources.push_back({name, Pipeline(name)});
+    spec.shares = {{0, {3, 2, 1}}};
+    return spec;
+  }
+  static MixedJob Job(const JobSpec& spec) {
+    auto job = FinishMixedJob(spec);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return *std::move(job);
+  }
+  static std::vector<std::shared_ptr<const Source>> SourcesOf(
+      const MixedJob& job) {
+    std::vector<std::shared_ptr<const Source>> sources;
+    for (size_t i = 0; i < job.blobs.size(); ++i) {
+      auto source = OpenSource(PipelineOf(job.info.spec, i).nodes[0],
+                               job.blobs[i], SourceLimits{});
+      EXPECT_TRUE(source.ok()) << source.status();
+      sources.push_back(*std::move(source));
+    }
+    return sources;
+  }
+  std::shared_ptr<const JobRuntime> Open(const JobSpec& spec,
+                                         Finish finish = Finish::kWorker) {
+    const MixedJob job = Job(spec);
+    auto runtime =
+        JobRuntime::Create(job.info, SourcesOf(job), &context_, finish);
+    EXPECT_TRUE(runtime.ok()) << runtime.status();
+    return runtime.ok() ? *runtime : nullptr;
+  }
+  // Returns the row of the plan.
+  static RowOf RowAt(const JobRuntime& job, uint64_t step, uint32_t row) {
+    RowOf at{.step = step, .row = row};
+    job.plan().Samples(0, step, std::span(&row, 1), std::span(&at.sample, 1));
+    return at;
+  }
+  // Computes the row's fields.
+  static absl::StatusOr<std::vector<std::vector<std::byte>>> Fields(
+      const JobRuntime& job, const RowOf& row) {
+    std::vector<std::vector<std::byte>> fields;
+    for (const size_t bytes : job.field_bytes())
+      fields.emplace_back(bytes, std::byte{77});
+    const std::vector<std::span<std::byte>> outputs(fields.begin(),
+                                                    fields.end());
+    RETURN_IF_ERROR(job.Compute(row, nullptr, outputs));
+    return fields;
+  }
+  static Drawn DrawnAt(const JobRuntime& job, const RowOf& row) {
+    const auto fields = Fields(job, row);
+    EXPECT_TRUE(fields.ok()) << fields.status();
+    return fields.ok() ? DrawnOf((*fields)[0]) : Drawn();
+  }
+
+  TempDir dir_;
+  SampleCache cache_{1 << 20};
+  BadSamples bad_;
+  Ownership ownership_;
+  RuntimeContext context_;
+  int compiled_ = 0;  // kernels
+};
+
+}  // namespace leat::worker
