@@ -213,6 +213,16 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
                {}};
 }
 
+absl::Status JobCreation::OfSource(std::string_view reader_id,
+                                   absl::Status status) const {
+  if (!IsMixture(job_->spec)) return status;
+  const auto source =
+      std::ranges::find(job_->sources, reader_id, &PreparedSource::reader_id);
+  const auto number = static_cast<size_t>(source - job_->sources.begin());
+  return Annotate(
+      status, fmt::format("source \"{}\"", job_->spec.sources[number].name));
+}
+
 JobCreation::Answer JobCreation::Late(const State& state,
                                       const Indexing& indexing,
                                       const Membership& membership,
@@ -220,20 +230,31 @@ JobCreation::Answer JobCreation::Late(const State& state,
   if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
   const auto seconds =
       std::chrono::duration<double>(now.mono - started_).count();
-  const PreparedSource& source = *waits_for_.begin()->second;
-  const auto it = indexing.requests().find(source.reader_id);
-  if (it == indexing.requests().end() || it->second.worker.empty())
-    return Unavailable(
-        "no worker was ready within {:.1f} s to list {}: start a leat-worker "
-        "({} known, {} ready)",
-        seconds, Redacted(source.reader_text), membership.workers().size(),
-        membership.num_ready());
+  const auto worker_of = [&](const PreparedSource& source) -> std::string {
+    const auto it = indexing.requests().find(source.reader_id);
+    return it == indexing.requests().end() ? "" : it->second.worker;
+  };
+  const auto listed = std::ranges::find_if(waits_for_, [&](const auto& entry) {
+    return !worker_of(*entry.second).empty();
+  });
+  const PreparedSource& source =
+      *(listed == waits_for_.end() ? waits_for_.begin() : listed)->second;
+  const std::string worker = worker_of(source);
+  if (worker.empty())
+    return OfSource(
+        source.reader_id,
+        Unavailable("no worker was ready within {:.1f} s to list {}: start a "
+                    "leat-worker ({} known, {} ready)",
+                    seconds, Redacted(source.reader_text),
+                    membership.workers().size(), membership.num_ready()));
   const std::string wait =
-      StorageWaitOf(membership, it->second.worker, source.reader_text);
-  return DeadlineExceeded(
-      "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
-      it->second.worker, Redacted(source.reader_text), seconds,
-      wait.empty() ? "" : "; its storage: ", wait);
+      StorageWaitOf(membership, worker, source.reader_text);
+  return OfSource(
+      source.reader_id,
+      DeadlineExceeded(
+          "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
+          worker, Redacted(source.reader_text), seconds,
+          wait.empty() ? "" : "; its storage: ", wait));
 }
 
 }  // namespace leat::server

@@ -111,14 +111,16 @@ class JobCreation {
   bool Listed(std::string_view reader_id);
   // Returns whether the result of `request` answers it. `id`: its number.
   bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
-  // Returns the answer to a creation whose deadline has passed.
+  // Returns the error of a dataset's listing. In a mixture it names the source.
+  absl::Status OfSource(std::string_view reader_id, absl::Status status) const;
+  // Returns the answer to a creation whose deadline has passed. In a mixture it
+  // names a source that is still listed.
   Answer Late(const State& state, const Indexing& indexing,
               const Membership& membership, Now now) const;
   // Attaches to the existing job. `changed`: CreatedJob::dataset_changed.
   Answer AttachedTo(const State& state, std::string changed) const;
 
   const PreparedJob& job() const { return *job_; }
-  std::shared_ptr<const PreparedJob> shared_job() const { return job_; }
   Phase phase() const { return phase_; }
   MonotonicTime deadline() const { return deadline_; }
   Done TakeDone() { return std::move(done_); }

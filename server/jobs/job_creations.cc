@@ -32,13 +32,19 @@ std::optional<JobCreation> JobCreations::Take(uint64_t id) {
   return taken;
 }
 
-std::vector<uint64_t> JobCreations::WaitingFor(
-    std::string_view reader_id) const {
+std::vector<uint64_t> JobCreations::Waiting() const {
   std::vector<uint64_t> waiting;
   for (const auto& [id, creation] : creations_)
-    if (creation.phase() != JobCreation::Phase::kWriting &&
-        creation.waits_for().contains(std::string(reader_id)))
-      waiting.push_back(id);
+    if (creation.phase() != JobCreation::Phase::kWriting) waiting.push_back(id);
+  return waiting;
+}
+
+std::vector<uint64_t> JobCreations::WaitingFor(
+    std::string_view reader_id) const {
+  std::vector<uint64_t> waiting = Waiting();
+  std::erase_if(waiting, [&, id = std::string(reader_id)](uint64_t number) {
+    return !creations_.at(number).waits_for().contains(id);
+  });
   return waiting;
 }
 

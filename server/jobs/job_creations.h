@@ -36,6 +36,8 @@ class JobCreations {
   // Removes it, to be answered or dropped. nullopt: as Find.
   std::optional<JobCreation> Take(uint64_t id);
 
+  // Returns the calls that wait for datasets to be listed, oldest first.
+  std::vector<uint64_t> Waiting() const;
   // Returns the calls that wait for the dataset to be listed.
   std::vector<uint64_t> WaitingFor(std::string_view reader_id) const;
   // Returns whether any call needs the dataset.

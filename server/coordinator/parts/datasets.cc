@@ -277,6 +277,7 @@ void Datasets::FinishListing(const std::string& reader_id,
   if (refreshes_.Wants(reader_id))
     AskAgain(reader_id, request.reader, request.reader_text, now, deferred);
   GoOn(reader_id, request, status, now, deferred);
+  AskForMore(now, deferred);
 }
 
 void Datasets::AssignListings(Now now, DeferredActions* deferred) {
@@ -314,12 +315,15 @@ MonotonicTime Datasets::NextDeadline() const {
   return std::min(indexing_.NextDeadline(), creations_.NextDeadline());
 }
 
-// Forgets a listing that no worker does and no caller waits for.
-void Datasets::DropUnwanted(const std::string& reader_id) {
-  const Indexing::Request* request = indexing_.Find(reader_id);
-  if (request != nullptr && request->worker.empty() &&
-      !creations_.Wants(reader_id) && !refreshes_.Wants(reader_id))
-    indexing_.Finish(reader_id);
+// Forgets listings that no worker does and no caller waits for.
+void Datasets::DropUnwantedOf(const JobCreation& creation) {
+  for (const PreparedSource& source : creation.job().sources) {
+    const std::string& reader_id = source.reader_id;
+    const Indexing::Request* request = indexing_.Find(reader_id);
+    if (request != nullptr && request->worker.empty() &&
+        !creations_.Wants(reader_id) && !refreshes_.Wants(reader_id))
+      indexing_.Finish(reader_id);
+  }
 }
 
 }  // namespace leat::server

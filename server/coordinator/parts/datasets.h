@@ -130,11 +130,15 @@ class Datasets {
   // Asks for a dataset that the creation waits for.
   absl::Status AskFor(const JobCreation& creation, const PreparedSource& source,
                       Now now);
+  // Asks for as many as may be listed at a time. An error: for none.
+  absl::Status AskForAll(const JobCreation& creation, Now now);
+  // A listing has ended: asks for the next ones that creations wait for.
+  void AskForMore(Now now, DeferredActions* deferred);
   // Returns what has changed in the datasets of the existing job.
   std::string ChangesOf(const JobCreation& creation) const;
   void GoOn(const std::string& reader_id, const Indexing::Request& request,
             const absl::Status& status, Now now, DeferredActions* deferred);
-  void DropUnwanted(const std::string& reader_id);
+  void DropUnwantedOf(const JobCreation& creation);
 
   const Uses uses_;
   const std::function<void()> wake_;

@@ -141,11 +141,32 @@ void Datasets::BeginJob(uint64_t id, Now now, DeferredActions* deferred) {
     return Answer(id, *std::move(answer), deferred);
   if (creation.phase() == JobCreation::Phase::kWriting)
     return WriteJob(id, deferred);
-  for (const auto& [reader_id, source] : creation.waits_for())
-    if (absl::Status asked = AskFor(creation, *source, now); !asked.ok())
-      return Answer(id, asked, deferred);
+  // A mixture may have more sources than may be listed at a time.
+  if (const absl::Status asked = AskForAll(creation, now); !asked.ok())
+    return Answer(id, asked, deferred);
   AssignListings(now, deferred);
   deferred->Add(wake_);
+}
+
+absl::Status Datasets::AskForAll(const JobCreation& creation, Now now) {
+  size_t asked_for = 0;
+  for (const auto& [reader_id, source] : creation.waits_for()) {
+    const absl::Status asked = AskFor(creation, *source, now);
+    if (!asked.ok()) return asked_for == 0 ? asked : absl::OkStatus();
+    ++asked_for;
+  }
+  return absl::OkStatus();
+}
+
+void Datasets::AskForMore(Now now, DeferredActions* deferred) {
+  for (const uint64_t id : creations_.Waiting()) {
+    const JobCreation& creation = *creations_.Find(id);
+    for (const auto& [reader_id, source] : creation.waits_for()) {
+      if (indexing_.Find(reader_id) != nullptr) continue;
+      if (!AskFor(creation, *source, now).ok()) return;
+      deferred->Add(wake_);
+    }
+  }
 }
 
 absl::Status Datasets::AskFor(const JobCreation& creation,
@@ -156,8 +177,7 @@ absl::Status Datasets::AskFor(const JobCreation& creation,
 
 void Datasets::CancelWait(uint64_t id) {
   if (const std::optional<JobCreation> creation = creations_.Take(id))
-    for (const PreparedSource& source : creation->job().sources)
-      DropUnwanted(source.reader_id);
+    DropUnwantedOf(*creation);
 }
 
 // Does nothing if it was cancelled or answered already.
@@ -165,6 +185,7 @@ void Datasets::Answer(uint64_t creation, JobCreation::Answer answer,
                       DeferredActions* deferred) {
   std::optional<JobCreation> taken = creations_.Take(creation);
   if (!taken) return;
+  DropUnwantedOf(*taken);
   if (answer.ok())
     answer->consumers =
         uses_.sessions->consumers().OfJob(answer->info->spec.name).size();
@@ -215,7 +236,7 @@ void Datasets::GoOn(const std::string& reader_id,
       if (creation.Listed(reader_id))
         Answer(id, creation.AttachedTo(state, ChangesOf(creation)), deferred);
     } else if (!status.ok()) {
-      Answer(id, status, deferred);
+      Answer(id, creation.OfSource(reader_id, status), deferred);
     } else if (creation.IsCoveredBy(request, id) ||
                creation.TakesAsItIs(state, reader_id)) {
       if (creation.Listed(reader_id)) WriteJob(id, deferred);
@@ -249,12 +270,9 @@ std::string Datasets::ChangesOf(const JobCreation& creation) const {
 void Datasets::AnswerLate(Now now, DeferredActions* deferred) {
   while (const std::optional<uint64_t> late = creations_.Late(now.mono)) {
     const JobCreation& creation = *creations_.Find(*late);
-    const std::shared_ptr<const PreparedJob> job = creation.shared_job();
     Answer(*late,
            creation.Late(*uses_.state, indexing_, *uses_.membership, now),
            deferred);
-    for (const PreparedSource& source : job->sources)
-      DropUnwanted(source.reader_id);
   }
 }
 
