@@ -3,6 +3,10 @@
 // The message that a client sends to create a job. The first byte selects the
 // rest: leat.v1.JobSpec, its JSON, leat.v1.Job, leat.v1.Dataset. A pipeline
 // that passes Check is compiled, and a second check does not change it.
+#include <cmath>
+#include <string>
+#include <utility>
+
 #include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
@@ -35,13 +39,35 @@ void CheckOne(const JobSpec& spec) {
   }
 }
 
+// Returns all pipelines, and the shares of a mixture; NaN equals NaN in it.
+std::string TextOf(const JobSpec& spec) {
+  std::string text = CanonicalText(spec.pipeline);
+  for (const MixedSource& source : spec.sources)
+    text += source.name + "\n" + CanonicalText(source.pipeline);
+  for (const SharesFrom& shares : spec.shares) {
+    text += fmt::format("{}:", shares.from_step);
+    for (const double weight : shares.weights)
+      text += std::isnan(weight) ? " nan" : fmt::format(" {}", weight);
+  }
+  return text + std::string(Name(spec.mix_end)) + spec.source_field;
+}
+
 void Travel(const JobSpec& spec) {
   const auto wire = FromProto(ToProto(spec));
-  fuzz::Require(wire.ok() &&
-                CanonicalText(wire->pipeline) == CanonicalText(spec.pipeline));
+  fuzz::Require(wire.ok() && TextOf(*wire) == TextOf(spec));
   const auto json = JobSpecFromJson(ToJson(spec));
-  fuzz::Require(json.ok() &&
-                CanonicalText(json->pipeline) == CanonicalText(spec.pipeline));
+  fuzz::Require(json.ok() && TextOf(*json) == TextOf(spec));
+}
+
+JobSpec Mixture() {
+  JobSpec spec = WithDraws();
+  spec.last_batch = LastBatch::kStream;
+  spec.sources = {{"a", std::exchange(spec.pipeline, {})}};
+  spec.sources.push_back({"b", spec.sources[0].pipeline});
+  spec.sources[1].pipeline.nodes[0].args["path"] = Value("/q");
+  spec.shares = {{0, {7, 0}}, {100, {1, 0.5}}};
+  spec.source_field = "from";
+  return spec;
 }
 
 template <class Message>
@@ -80,6 +106,12 @@ std::vector<std::string> Seeds() {
   job.datasets[0].types.assign(Stored().begin(), Stored().end());
   job.plan_hash = PlanHash(job.spec, job.datasets);
   seeds.push_back("\x02" + ToProto(job).SerializeAsString());
+  JobInfo mixed{.spec = Mixture(), .datasets = {2, job.datasets[0]}};
+  mixed.plan_hash = PlanHash(mixed.spec, mixed.datasets);
+  seeds.push_back("\x02" + ToProto(mixed).SerializeAsString());
+  seeds.push_back(std::string(1, '\0') +
+                  ToProto(mixed.spec).SerializeAsString());
+  seeds.push_back("\x01" + ToJson(mixed.spec));
   seeds.push_back("\x03" + ToProto(job.datasets[0]).SerializeAsString());
   return seeds;
 }
