@@ -47,7 +47,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
   if (spec.max_bad) proto.set_max_bad(*spec.max_bad);
   if (!IsMixture(spec)) return proto;
-  proto.clear_pipeline();
+  // A pipeline beside sources stays, so that the check sees it.
+  if (spec.pipeline == Graph()) proto.clear_pipeline();
   for (const MixedSource& source : spec.sources) {
     v1::MixedSource* out = proto.add_sources();
     out->set_name(source.name);

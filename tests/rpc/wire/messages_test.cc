@@ -389,6 +389,7 @@ TEST(ConvertMixture, APipelineBesideSourcesIsSeenByTheCheck) {
   *proto.mutable_pipeline() = proto.sources(0).pipeline();
   const absl::StatusOr<JobSpec> spec = FromProto(proto);
   ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(*FromProto(ToProto(*spec)), *spec) << "also after a second way";
   EXPECT_THAT(std::string(Message(CheckJob(*spec).status())),
               HasSubstr("pipeline: want none beside 2 sources"));
 }
