@@ -33,15 +33,21 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->required();
   app->add_option("--description", flags->options.description,
                   "what lessees and leat status say of the service");
-  app->add_option("--timeout-ms", flags->timeout_ms, "of the daemons' start")
+  app->add_option("--timeout-ms", flags->timeout_ms,
+                  "how long the daemons may take to start")
       ->check(CLI::Range(1, 3'600'000));
   app->add_option("--daemon-dir", daemons.daemon_dir,
                   "folder of leat-coordinator and leat-worker");
-  app->add_option("--workers", daemons.workers)->check(CLI::Range(1, 64));
-  app->add_option("--threads", daemons.threads, "of each worker");
-  app->add_option("--cache", daemons.cache_bytes, "bytes, of all workers");
-  app->add_option("--disk-cache", daemons.disk_cache, "folder");
-  app->add_option("--disk-cache-bytes", daemons.disk_cache_bytes);
+  app->add_option("--workers", daemons.workers, "number of workers")
+      ->check(CLI::Range(1, 64));
+  app->add_option("--threads", daemons.threads,
+                  "decode threads of each worker; 0: cores / workers");
+  app->add_option("--cache", daemons.cache_bytes,
+                  "memory for stored samples, of all workers together");
+  app->add_option("--disk-cache", daemons.disk_cache,
+                  "folder for the disk cache of all workers");
+  app->add_option("--disk-cache-bytes", daemons.disk_cache_bytes,
+                  "bound of --disk-cache, for all workers together");
   app->add_option("--devices", daemons.devices, "all, none, or 0,1,...");
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bytes that Batches::position() returns and BatchesOptions::position
-// takes, as in docs/reference/protocol/hashes.md: "LEATTOK1", eight bytes of the payload's
-// SHA-256, then a serialised leat.stored.v1.Position.
+// takes, as in docs/reference/protocol/hashes.md: "LEATTOK1", eight bytes of
+// the payload's SHA-256, then a serialised leat.stored.v1.Position.
 #pragma once
 
 #include <cstdint>
