@@ -203,6 +203,21 @@ def located() -> dict[str, leat.Node]:
     return {"label": label}
 # [end]
 
+# [leat.Mixture]
+mixed = leat.mix({"plain": photos(FOLDER, side=32), "again": photos(FOLDER, side=32)}, {"plain": 3, "again": 1})
+print(mixed)
+# [end]
+
+mixture = service.job("mixture", mixed, batch=16, seed=7)
+
+# [leat.Source]
+for source in mixture.sources:
+    print(source.name, source.samples, "samples")
+
+# [leat.Pass]
+where = mixture.passes(epoch=0, step=10)["again"]
+print(f"pass {where.number}, {where.done:.0%} of it")
+
 # [leat.external_source]
 def noise(number: int) -> np.ndarray:
     return np.random.default_rng(number).standard_normal(16, dtype=np.float32)
