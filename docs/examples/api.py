@@ -135,19 +135,6 @@ def random_views() -> dict[str, leat.Node]:
 for draw in service.job("views", random_views, batch=16).why(step=0, row=0).draws:
     print(draw.op, draw.value)  # random_resized_crop (y, x, height, width)
 
-# [leat.Mixture]
-mixed = leat.mix({"small": small, "large": photos(FOLDER, side=32)}, {"small": 0.9, "large": 0.1}, source_field="of")
-mixture = service.job("mixture", mixed, batch=16, seed=7)
-print(mixed.outputs)  # ('image', 'label', 'of')
-
-# [leat.Source]
-for source in mixture.sources:
-    print(source.name, source.samples, "samples, from", source.first, "on")
-
-# [leat.Pass]
-for name, where in mixture.passes(epoch=0, step=100).items():
-    print(name, "is in pass", where.number, f"and has done {where.done:.0%} of it")
-
 # [leat.Job.to_dict]
 print(job.to_dict()["spec"]["seed"])
 

@@ -30,9 +30,9 @@ absl::StatusOr<JobKernels::Kernel> JobKernels::Of(CheckedGraph graph) {
   // Equal fields may have different heads.
   if (!kernels_.empty() && bytes != field_bytes_)
     return InvalidArgument(
-        "finish {}: its sources end with different operators, so that their "
-        "rows have different sizes; want equal ends, or finish worker",
-        Name(finish_));
+        "epilogue {}: its sources end with different operators, so that their "
+        "rows have different sizes; want equal ends, or epilogue worker",
+        Name(epilogue_));
   ASSIGN_OR_RETURN(Kernel kernel,
                    context_->kernels.compile(graph, decoder_class_));
   field_bytes_ = std::move(bytes);

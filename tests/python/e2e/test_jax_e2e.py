@@ -79,7 +79,7 @@ def test_a_position_of_another_job_pipeline_or_batch_is_refused(service, job, fo
         for pipeline, batch in ((train(folder, size=8), 16), (train(folder), 8)):
             changed = elsewhere.job("tiny", pipeline, batch=batch, seed=7)
             with pytest.raises(
-                leat.InvalidArgument, match='another plan of job "tiny" .* pipeline, seed, batch or order'
+                leat.InvalidArgument, match='another plan of job "tiny" .* pipeline, seed, batch, order or shares'
             ):
                 leat.jax.batches(changed, sharding=sharding, position=position)
             moved = leat.jax.batches(changed, sharding=sharding)

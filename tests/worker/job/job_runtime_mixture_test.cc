@@ -155,18 +155,18 @@ TEST_F(MixedRuntime, SourcesOfOtherHeadsAreRefusedWhereTheDeviceFinishesRows) {
                   {"std", std::vector<double>{2}}}});
     source.pipeline.outputs[0].second = {3, 0};
   }
-  const auto heads = Open(spec, Finish::kDevice);
+  const auto heads = Open(spec, Epilogue::kDevice);
   ASSERT_NE(heads, nullptr);
   EXPECT_THAT(heads->field_bytes(), ElementsAre(48, 4));
   spec.sources[1].pipeline.nodes[3] = {.op = "standardize", .inputs = {{2, 0}}};
   const MixedJob job = Job(spec);
   ASSERT_TRUE(JobRuntime::Create(job.info, SourcesOf(job), &context_).ok());
   const absl::Status status =
-      JobRuntime::Create(job.info, SourcesOf(job), &context_, Finish::kDevice)
+      JobRuntime::Create(job.info, SourcesOf(job), &context_, Epilogue::kDevice)
           .status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(Message(status)),
-              HasSubstr("job mix: finish device: its sources end with "
+              HasSubstr("job mix: epilogue device: its sources end with "
                         "different operators"));
 }
 

@@ -25,7 +25,7 @@ class MixtureTable : public MixtureTest {
   absl::StatusOr<JobTable::Runtime> Fetch(const std::string& key) {
     absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
     std::latch done(1);
-    table_.Get(key, Finish::kWorker,
+    table_.Get(key, Epilogue::kWorker,
                [&](absl::StatusOr<JobTable::Runtime> runtime) {
                  result = std::move(runtime);
                  done.count_down();

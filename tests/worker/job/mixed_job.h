@@ -202,11 +202,11 @@ class MixtureTest : public testing::Test {
     }
     return sources;
   }
-  std::shared_ptr<const JobRuntime> Open(const JobSpec& spec,
-                                         Finish finish = Finish::kWorker) {
+  std::shared_ptr<const JobRuntime> Open(
+      const JobSpec& spec, Epilogue epilogue = Epilogue::kWorker) {
     const MixedJob job = Job(spec);
     auto runtime =
-        JobRuntime::Create(job.info, SourcesOf(job), &context_, finish);
+        JobRuntime::Create(job.info, SourcesOf(job), &context_, epilogue);
     EXPECT_TRUE(runtime.ok()) << runtime.status();
     return runtime.ok() ? *runtime : nullptr;
   }

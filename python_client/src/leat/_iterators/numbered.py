@@ -34,7 +34,7 @@ class Numbered:
         batches = self._batches
         if batches is None:
             return None
-        length = self._job._steps
+        length = len(self._job)
         if batches.step is None:
             return self._start[0] * length + self._start[1]
         return batches.epoch * length + batches.step + 1
@@ -54,7 +54,7 @@ class Numbered:
             return None
         if self.next != step:
             self.rewind()
-            start = divmod(step, self._job._steps)
+            start = divmod(step, len(self._job))
             batches = self._job.batches(epochs=0, start=start, **self._options)
             self._start, self._batches = start, batches
         try:

@@ -71,7 +71,7 @@ class Placement:
 
 def check_equal_batches(job: Any) -> None:
     """Raises if the last batch of an epoch of `job` may be smaller, so that not every host has the same rows in it."""
-    if job.last_batch == "partial" and job._steps * job.batch != job.num_samples:
+    if job.last_batch == "partial" and len(job) * job.batch != job.num_samples:
         raise InvalidArgument(
             f"job {job.name!r} has last_batch='partial' and {job.num_samples} samples, no multiple of its batch of "
             f"{job.batch}; hosts and devices have the same rows at every step: "

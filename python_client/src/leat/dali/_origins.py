@@ -24,6 +24,6 @@ class Origin:
         return ";".join(self._stored(job, rows[row]) for job, rows in self._readers)
 
     def _stored(self, job: Any, row: int) -> str:
-        epoch, step = divmod(self._step, job._steps)
+        epoch, step = divmod(self._step, len(job))
         record = job.record(int(job.samples(epoch, step, [row])[0]))
         return record.path if record.index is None else f"{record.path} at index {record.index}"

@@ -139,7 +139,7 @@ class _Group:
         if self._batches is None:
             ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
             self._batches = Numbered(self.job, rows=np.concatenate(ranges))
-        batch = self._batches.at(epoch * self.job._steps + step)
+        batch = self._batches.at(epoch * len(self.job) + step)
         if batch is None:
             raise Cancelled("the iterator was closed while it waited for a batch")
         if len(self.blocks) == 1:  # the only one may have fewer rows: LAST_BATCH_PARTIAL
