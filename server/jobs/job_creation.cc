@@ -111,7 +111,10 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
           *state.FindDataset(existing->info->datasets[i].id);
       if (!dataset.look) continue;
       if (!state.IsCurrent(dataset))
-        return AttachedTo(state, std::string(kListedAgain));
+        return AttachedTo(
+            state, IsMixture(job_->spec)
+                       ? fmt::format("{}: {}", dataset.info->name, kListedAgain)
+                       : std::string(kListedAgain));
       waits_for_[job_->sources[i].reader_id] = &job_->sources[i];
     }
     // There is no worker to look, and the job need not wait for one.

@@ -3,6 +3,8 @@
 // The calls of class Datasets: creating and deleting jobs, and refreshing and
 // deleting datasets.
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/counted.h"
@@ -256,7 +258,9 @@ std::string Datasets::ChangesOf(const JobCreation& creation) const {
   const JobRecord* job = state.FindJob(creation.job().spec.name);
   if (job == nullptr) return "";
   std::vector<std::string> changes;
+  std::set<std::string_view> seen;  // two sources may be of one dataset
   for (const DatasetInfo& dataset : job->info->datasets) {
+    if (!seen.insert(dataset.id).second) continue;
     std::string text =
         ChangedText(state, *uses_.looks, *state.FindDataset(dataset.id));
     if (text.empty()) continue;

@@ -143,6 +143,35 @@ TEST_F(MixedRuntime, SourcesThatDifferOnlyInTheirReaderShareAKernel) {
   EXPECT_FALSE(numbered->staged(false)) << "no group writes the number";
 }
 
+TEST_F(MixedRuntime, AGroupHasRowsOfAllSources) {
+  Write("books", 'B', "!");
+  JobSpec spec = Spec();
+  spec.on_bad_sample = BadSamplePolicy::kReplace;
+  const auto job = Open(spec);
+  ASSERT_NE(job, nullptr);
+  const std::vector<RowOf> rows = {
+      {.sample = 12}, {.row = 1, .sample = 0}, {.row = 2, .sample = 7}};
+  std::vector<std::byte> memory(rows.size() * (48 + 4));
+  const std::vector<uint64_t> offsets = {0, rows.size() * 48};
+  const auto stage = job->BeginGroup({.rows = rows.size(),
+                                      .base = memory.data(),
+                                      .offsets = offsets,
+                                      .field_bytes = job->field_bytes()});
+  ASSERT_NE(stage, nullptr);
+  for (size_t i = 0; i < rows.size(); ++i)
+    ASSERT_TRUE(stage->Prepare(i, rows[i], nullptr).ok()) << i;
+  bool done = false;
+  stage->Finish([&](const std::vector<absl::Status>& statuses) {
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok());
+    done = true;
+  });
+  EXPECT_TRUE(done);
+  for (size_t i = 0; i < rows.size(); ++i)
+    EXPECT_EQ(DrawnOf(std::span(memory).subspan(i * 48, 48)),
+              DrawnAt(*job, rows[i]))
+        << i;
+}
+
 // Equal fields may come from other heads: floats are a normalised image, or
 // already floats.
 TEST_F(MixedRuntime, SourcesOfOtherHeadsAreRefusedWhereTheDeviceFinishesRows) {

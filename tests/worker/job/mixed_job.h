@@ -71,16 +71,40 @@ class DrawKernel final : public RowKernel {
   absl::Status Run(
       const RowInput& input, ThreadState*,
       std::span<const std::span<std::byte>> outputs) const override {
+    return Draw(input, outputs[0].data());
+  }
+  bool staged(bool) const override { return staged_; }
+  std::unique_ptr<KernelGroup> BeginGroup(
+      const GroupOutputs& outputs) const override {
+    return std::make_unique<Group>(outputs);
+  }
+
+ private:
+  static absl::Status Draw(const RowInput& input, std::byte* image) {
     const auto first = static_cast<char>(input.fields[0].bytes[0]);
     if (first == '!') return DataLoss("it is bad");
     const uint64_t numbers[] = {input.seed, input.epoch, input.sample,
                                 static_cast<uint64_t>(first)};
-    std::memcpy(outputs[0].data(), numbers, sizeof(numbers));
+    std::memcpy(image, numbers, sizeof(numbers));
     return absl::OkStatus();
   }
-  bool staged(bool) const override { return staged_; }
+  class Group final : public KernelGroup {
+   public:
+    explicit Group(const GroupOutputs& outputs) : outputs_(outputs) {}
+    absl::Status Prepare(size_t row, const RowInput& input, StoredSample stored,
+                         ThreadState*) override {
+      RowInput own = input;
+      own.fields = stored.fields;
+      return Draw(own, outputs_.At(0, row));
+    }
+    void Forget(size_t) override {}
+    void Run(Done done) override {
+      done(std::vector<absl::Status>(outputs_.rows), nullptr);
+    }
 
- private:
+   private:
+    const GroupOutputs outputs_;
+  };
   const bool staged_;
 };
 

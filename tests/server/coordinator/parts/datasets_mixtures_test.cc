@@ -11,7 +11,6 @@
 #include "gtest/gtest.h"
 #include "server/coordinator/parts/datasets.h"
 #include "server/jobs/dataset_looks.h"
-#include "server/state/records.h"
 #include "tests/server/coordinator/parts/mixture.h"
 
 namespace leat::server {
@@ -53,10 +52,6 @@ class Mixtures : public testing::Test {
                            const absl::Status& why) {
     return world_->FailIndex(asked.dataset_id, asked.request_id, why,
                              world_.now());
-  }
-  void Beat(const std::vector<SessionId>& sessions) {
-    for (const SessionId session : sessions)
-      ASSERT_TRUE(world_.Beat(session).ok());
   }
 
   World world_;
@@ -266,6 +261,30 @@ TEST_F(Mixtures, AttachingTellsWhichDatasetHasChanged) {
   ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
   EXPECT_TRUE((**box)->attached);
   EXPECT_EQ((**box)->dataset_changed, "books: x.jpg: it is gone");
+}
+
+TEST_F(Mixtures, ADatasetOfTwoSourcesIsNamedOnce) {
+  JobSpec spec = MixtureOf("m", kThreeSources);
+  spec.sources[2].pipeline = spec.sources[0].pipeline;
+  MakeMixture(world_, spec, a_);
+  const World::Box box = world_.Create(spec);
+  for (const auto& [path, directive] : AllAsked(world_, a_))
+    Looked(directive, {"x.jpg: it is gone"});
+  ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
+  EXPECT_EQ((**box)->dataset_changed,
+            "web: x.jpg: it is gone; books: x.jpg: it is gone");
+}
+
+TEST_F(Mixtures, AttachingTellsWhichDatasetWasListedAgain) {
+  const JobSpec spec = MixtureOf("m", kThreeSources);
+  MakeMixture(world_, spec, a_);
+  const World::Box plain =
+      CreateWith(SpecOf("plain", "/books"), Relist::kAlways);
+  List(world_, AllAsked(world_, a_).at("/books"), 500, "2");
+  ASSERT_EQ(Code(plain), StatusCode::kOk) << Text(plain);
+  const World::Box box = world_.Create(spec);
+  ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
+  EXPECT_EQ((**box)->dataset_changed, fmt::format("books: {}", kListedAgain));
 }
 
 // As `replace` does: the job is deleted, and made again.
