@@ -151,13 +151,14 @@ void Datasets::BeginJob(uint64_t id, Now now, DeferredActions* deferred) {
 }
 
 absl::Status Datasets::AskForAll(const JobCreation& creation, Now now) {
-  size_t asked_for = 0;
+  bool any = false;
+  absl::Status refused;
   for (const auto& [reader_id, source] : creation.waits_for()) {
-    const absl::Status asked = AskFor(creation, *source, now);
-    if (!asked.ok()) return asked_for == 0 ? asked : absl::OkStatus();
-    ++asked_for;
+    absl::Status asked = AskFor(creation, *source, now);
+    any = any || asked.ok();
+    refused.Update(std::move(asked));
   }
-  return absl::OkStatus();
+  return any ? absl::OkStatus() : refused;
 }
 
 void Datasets::AskForMore(Now now, DeferredActions* deferred) {

@@ -2,7 +2,7 @@
 //
 // Jobs of several datasets: their creation, which waits for all listings, and
 // what becomes of their datasets.
-#include <chrono>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -132,8 +132,7 @@ TEST_F(Mixtures, ADatasetWithoutARowIsNamed) {
   spec.mix_end = MixEnd::kFirst;
   spec.last_batch = LastBatch::kDrop;
   const World::Box box = world_.Create(spec);
-  auto asked = AllAsked(world_, a_);
-  for (const auto& [path, directive] : asked)
+  for (const auto& [path, directive] : AllAsked(world_, a_))
     List(world_, directive, path == "/code" ? 1 : 1000);
   EXPECT_EQ(Code(box), StatusCode::kInvalidArgument) << Text(box);
   EXPECT_THAT(Text(box), HasSubstr("code"));
@@ -151,8 +150,7 @@ TEST_F(Mixtures, ItsDeadlineNamesASourceThatIsStillListed) {
                                    "readers.image_folder path=\"/code\""));
   // Its listing serves the next call.
   List(world_, asked["/code"]);
-  const World::Box again =
-      CreateWith(MixtureOf("m", kThreeSources), Relist::kNever);
+  const auto again = CreateWith(MixtureOf("m", kThreeSources), Relist::kNever);
   EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
 }
 
@@ -178,8 +176,8 @@ TEST(ManySources, AreListedAFewAtATime) {
   auto waiting = AllAsked(world, a);
   EXPECT_THAT(waiting, SizeIs(4));
   // A job that nothing is listed for is refused, as before.
-  EXPECT_EQ(Code(world.Create(SpecOf("j", "/other"))),
-            StatusCode::kResourceExhausted);
+  const World::Box other = world.Create(SpecOf("j", "/other"));
+  EXPECT_EQ(Code(other), StatusCode::kResourceExhausted);
   std::set<std::string> listed;
   while (!waiting.empty()) {
     EXPECT_FALSE(box->has_value());
@@ -194,19 +192,22 @@ TEST(ManySources, AreListedAFewAtATime) {
   EXPECT_EQ(DatasetNames(*(**box)->info), names);
 }
 
-TEST(ManySources, OfWhichOneIsListedAtADeadlineAreNamedByIt) {
+// The last one, by reader, is listed already, for another job.
+TEST(ManySources, TheOneThatIsListedAtADeadlineIsNamed) {
   CoordinatorConfig config;
   config.indexing.max_requests = 1;
   World world(config);
-  const SessionId a = world.Join("a");
-  const World::Box box =
-      world.Create(MixtureOf("m", kThreeSources), seconds(2));
-  const std::string first = AllAsked(world, a).begin()->first.substr(1);
+  world.Join("a");
+  const JobSpec spec = MixtureOf("m", kThreeSources);
+  const PreparedJob job = *Prepare(spec);
+  const auto last =
+      std::ranges::max_element(job.sources, {}, &PreparedSource::reader_id);
+  const std::string& name = spec.sources[last - job.sources.begin()].name;
+  world.Create(SpecOf("plain", "/" + name));
+  const World::Box box = world.Create(spec, seconds(2));
   world.Advance(seconds(2));
-  EXPECT_EQ(Code(box), StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Text(box), HasSubstr(fmt::format("source \"{}\": worker a still "
-                                               "lists",
-                                               first)));
+  EXPECT_EQ(Code(box), StatusCode::kDeadlineExceeded) << Text(box);
+  EXPECT_THAT(Text(box), HasSubstr("source \"" + name + "\": worker a still"));
 }
 
 TEST_F(Mixtures, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
