@@ -74,8 +74,11 @@ void Show(const Batch::State& batch, client::SheetReporter* sheets) {
   for (const Tensor& tensor : batch.tensors)
     fields.push_back(
         {tensor.name, tensor.dtype, tensor.shape, {tensor.data, tensor.bytes}});
+  // The labels of a mixture are of several datasets, so they have no names.
+  const JobInfo& info = batch.job->info();
   sheets->Answer(batch.epoch, batch.step, fields,
-                 batch.job->info().datasets[0].classes);
+                 IsMixture(info.spec) ? std::vector<std::string>()
+                                      : info.datasets[0].classes);
 }
 
 }  // namespace

@@ -27,26 +27,27 @@ JobData::JobData(std::shared_ptr<Connection> connection, JobInfo info,
     : connection_(std::move(connection)),
       info_(std::move(info)),
       proto_(std::move(proto)),
-      plan_(info_.spec, info_.datasets) {
-  const ShareLayout* const shares = plan_.shares();
-  const size_t segments =
-      shares == nullptr ? 1 : shares->schedule().num_segments();
-  for (size_t i = 0; i < segments; ++i) {
-    const uint64_t after =
-        shares == nullptr ? 0 : shares->schedule().from_step(i) + 1;
-    position_hashes_.push_back({PositionHash(info_, after), info_.plan_hash});
-  }
-}
+      plan_(info_.spec, info_.datasets) {}
 
-const PositionHashes& JobData::HashesAt(const EpochStep& next) const {
+// The hashes are the same for all steps after which one segment of shares was
+// in force last.
+PositionHashes JobData::HashesAt(const EpochStep& next) const {
   const ShareLayout* const shares = plan_.shares();
-  if (shares == nullptr) return position_hashes_[0];
-  const uint64_t steps = plan_.steps_per_epoch();
-  if (next.epoch > kStreamSteps / steps || next.step > kStreamSteps)
-    return position_hashes_.back();  // no such step, which the caller will see
-  const uint64_t step = shares->StepOfAll(next.epoch, next.step);
-  const ShareSchedule& schedule = shares->schedule();
-  return position_hashes_[step == 0 ? 0 : schedule.SegmentAt(step - 1)];
+  uint64_t step = 0;
+  size_t segment = 0;
+  if (shares != nullptr) {
+    const uint64_t steps = plan_.steps_per_epoch();
+    const bool exists =
+        next.epoch <= kStreamSteps / steps && next.step <= kStreamSteps;
+    // The caller refuses a step that does not exist.
+    step = exists ? shares->StepOfAll(next.epoch, next.step) : 0;
+    segment = shares->schedule().SegmentAt(step == 0 ? 0 : step - 1);
+  }
+  MutexLock lock(&mu_);
+  PositionHashes& known = hashes_[segment];
+  if (known.plan_hash == Digest{})
+    known = {PositionHash(info_, step), info_.plan_hash};
+  return known;
 }
 
 absl::Status JobData::CheckEpoch(uint64_t epoch) const {

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "client/api/admin.h"
 #include "client/batch/position.h"
@@ -55,7 +55,7 @@ class JobData {
   const v1::Job& proto() const { return proto_; }
   const Plan& plan() const { return plan_; }
   // Returns the hashes of positions whose next step is this one.
-  const PositionHashes& HashesAt(const EpochStep& next) const;
+  PositionHashes HashesAt(const EpochStep& next) const;
   // As the plan's; the error names the job.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
@@ -71,8 +71,9 @@ class JobData {
   const JobInfo info_;
   const v1::Job proto_;
   const Plan plan_;
-  std::vector<PositionHashes> position_hashes_;  // by the segment of shares
   mutable Mutex mu_;
+  // By segment of shares; made when a position needs them.
+  mutable std::map<size_t, PositionHashes> hashes_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
 };
 

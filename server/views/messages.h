@@ -3,6 +3,9 @@
 // Converts the coordinator's types to and from leat.v1 messages.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "leat/v1/admin.pb.h"
 #include "leat/v1/coordinator.pb.h"
@@ -33,6 +36,8 @@ v1::WorkerSessionResponse ToProto(const WorkerMessage& message);
 v1::Decoders ToProto(const Decoders& decoders);
 v1::WorkerInfo ToProto(const WorkerView& view);
 v1::JobSummary ToProto(const JobView& view);
+// Returns "web", or "web and 2 more", for people.
+std::string NamesOf(std::span<const DatasetInfo> datasets);
 v1::DatasetSummary ToProto(const DatasetView& view);
 v1::ConsumerInfo ToProto(const ConsumerView& view);
 v1::AccessTokenInfo ToProto(const AccessToken& token);

@@ -24,12 +24,6 @@ void SetLimit(const BottleneckView& limit, JobView* job) {
 
 namespace {
 
-// Returns "web", or "web and 2 more".
-std::string NameOf(std::span<const DatasetInfo> datasets) {
-  if (datasets.size() == 1) return datasets[0].name;
-  return fmt::format("{} and {} more", datasets[0].name, datasets.size() - 1);
-}
-
 DatasetInfo SmallOf(const DatasetInfo& dataset) {
   DatasetInfo small;
   small.id = dataset.id;
@@ -59,7 +53,7 @@ v1::JobSummary SummaryOf(const JobView& view) {
     job->mutable_datasets(i)->mutable_shards()->set_num_samples(
         view.info->datasets[static_cast<size_t>(i)].shards.num_samples());
   v1::Dataset* const dataset = job->mutable_dataset();
-  dataset->set_name(NameOf(view.info->datasets));
+  dataset->set_name(NamesOf(view.info->datasets));
   dataset->mutable_shards()->set_num_samples(NumSamples(*view.info));
   return proto;
 }

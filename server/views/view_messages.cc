@@ -66,9 +66,19 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   return proto;
 }
 
+std::string NamesOf(std::span<const DatasetInfo> datasets) {
+  if (datasets.size() == 1) return datasets[0].name;
+  return fmt::format("{} and {} more", datasets[0].name, datasets.size() - 1);
+}
+
 v1::JobSummary ToProto(const JobView& view) {
   v1::JobSummary proto;
   *proto.mutable_job() = rpc::ShownToProto(*view.info);
+  if (IsMixture(view.info->spec)) {
+    v1::Dataset* const dataset = proto.mutable_job()->mutable_dataset();
+    dataset->set_name(NamesOf(view.info->datasets));
+    dataset->mutable_shards()->set_num_samples(NumSamples(*view.info));
+  }
   *proto.mutable_created_at() = rpc::ToProto(view.created_at);
   proto.set_created_by(view.created_by);
   *proto.mutable_last_used_at() = rpc::ToProto(view.last_used_at);

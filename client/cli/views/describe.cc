@@ -5,6 +5,7 @@
 
 #include "client/cli/base/text.h"
 #include "client/cli/views/bottleneck.h"
+#include "client/cli/views/describe_sources.h"
 #include "client/cli/views/describe_text.h"
 #include "client/cli/views/listing.h"
 #include "core/counted.h"
@@ -182,9 +183,9 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Created", When(job, "created_at", now)},
       {"Created by", Creator(job)},
       {"Dataset",
-       fmt::format("{} ({})", Text(job, "job.datasets[0].name"),
-                   Counted(Whole(job, "job.datasets[0].shards.num_samples"),
-                           "sample"))},
+       fmt::format(
+           "{} ({})", Text(job, "job.dataset.name"),
+           Counted(Whole(job, "job.dataset.shards.num_samples"), "sample"))},
       {"Batch (rows)", Text(spec, "batch")},
       {"Seed", Text(spec, "seed")},
       {"Order", EnumWord(Text(spec, "order"), "ORDER_")},
@@ -210,8 +211,10 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   if (const std::string failure = Text(job, "failure"); !failure.empty())
     facts.facts.emplace_back("Given up", Cell(failure, Tone::kBad));
   Section pipeline;
-  pipeline.title = "Pipeline";
-  pipeline.lines = PipelineLines(At(spec, "pipeline"));
+  if (Items(spec, "sources").empty()) {
+    pipeline.title = "Pipeline";
+    pipeline.lines = PipelineLines(At(spec, "pipeline"));
+  }
   Json own = Json::array();
   for (const Json& consumer : consumers) {
     if (Text(consumer, "stats.job") == view.names[0]) own.push_back(consumer);
@@ -219,8 +222,8 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   Section pulls;
   pulls.title = fmt::format("Consumers ({})", own.size());
   pulls.table = ConsumersTable(own, now);
-  view.sections = {std::move(facts), std::move(pipeline), std::move(pulls),
-                   BadSamples(job)};
+  view.sections = {std::move(facts), std::move(pipeline), SourcesOf(job),
+                   std::move(pulls), BadSamples(job)};
   return view;
 }
 

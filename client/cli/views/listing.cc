@@ -286,7 +286,7 @@ Table JobsTable(const Json& jobs, absl::Time now) {
          Count(item, "consumers"),
          Bad(item, "bad_samples_total"),
          AgeSince(Text(item, "created_at"), now),
-         Text(item, "job.datasets[0].name"),
+         Text(item, "job.dataset.name"),
          Count(item, "job.spec.batch"),
          Percent(Number(item, "shared_fraction")),
          AgeSince(Text(item, "position_at"), now),
