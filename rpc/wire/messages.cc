@@ -46,9 +46,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_decoder_class(static_cast<v1::DecoderClass>(spec.decoder_class));
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
   if (spec.max_bad) proto.set_max_bad(*spec.max_bad);
-  if (!IsMixture(spec)) return proto;
-  // A pipeline beside sources stays, so that the check sees it.
-  if (spec.pipeline == Graph()) proto.clear_pipeline();
+  // Parts that do not fit stay, so that the check sees them: a pipeline beside
+  // sources, or shares without them.
+  if (IsMixture(spec) && spec.pipeline == Graph()) proto.clear_pipeline();
   for (const MixedSource& source : spec.sources) {
     v1::MixedSource* out = proto.add_sources();
     out->set_name(source.name);
@@ -59,7 +59,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
     out->set_from_step(shares.from_step);
     out->mutable_weights()->Add(shares.weights.begin(), shares.weights.end());
   }
-  proto.set_mix_end(static_cast<v1::MixEnd>(spec.mix_end));
+  if (IsMixture(spec) || spec.mix_end != MixEnd::kStream)
+    proto.set_mix_end(static_cast<v1::MixEnd>(spec.mix_end));
   proto.set_source_field(spec.source_field);
   return proto;
 }
