@@ -13,6 +13,13 @@
 namespace leat::cli {
 namespace {
 
+// Returns "dataset photos", or in a mixture "3 datasets".
+std::string DatasetsText(const Json& job) {
+  const size_t mixed = Items(job, "datasets").size();
+  if (mixed > 0) return Counted(mixed, "dataset");
+  return fmt::format("dataset {}", Text(job, "dataset.name"));
+}
+
 struct Color {
   uint8_t r, g, b;
 };
@@ -207,11 +214,11 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
   const std::string title =
       fmt::format("{}  epoch {}  step {}", Text(job, "spec.name"), rows.epoch,
                   OfSteps(rows.step, " of ", rows.steps_per_epoch));
-  std::string detail = fmt::format(
-      "{} of {} rows, field {} {} {}x{}, dataset {}, plan {}", tiles.size(),
-      rows.batch, field->name, field->dtype, tiles[0].picture.width,
-      tiles[0].picture.height, Text(job, "dataset.name"),
-      HexOfBase64(Text(job, "plan_hash")).substr(0, 12));
+  std::string detail =
+      fmt::format("{} of {} rows, field {} {} {}x{}, {}, plan {}", tiles.size(),
+                  rows.batch, field->name, field->dtype, tiles[0].picture.width,
+                  tiles[0].picture.height, DatasetsText(job),
+                  HexOfBase64(Text(job, "plan_hash")).substr(0, 12));
   if (!previews.note.empty()) detail += ", " + previews.note;
   return Sheet{DrawSheet(title, detail, tiles, layout), tiles.size(),
                previews.note};
