@@ -2,7 +2,8 @@
 """The training of train_torch.py with Hugging Face's Accelerate, and a checkpoint after each epoch.
 
     pip install accelerate
-    accelerate launch --num_processes 2 docs/examples/train_accelerate.py FOLDER CHECKPOINT
+    python docs/examples/train_accelerate.py FOLDER CHECKPOINT    # train_torch.py is beside it
+    torchrun --nproc-per-node 2 docs/examples/train_accelerate.py FOLDER CHECKPOINT
 """
 
 import os
@@ -20,7 +21,8 @@ import leat.torch
 
 
 def main(folder: str, checkpoint: str) -> None:
-    accelerator: Any = Accelerator()
+    # Without cpu=True several processes without GPUs would each train alone.
+    accelerator: Any = Accelerator(cpu=not torch.cuda.is_available())
     torch.manual_seed(0)
     with leat.connect() as service:
         job = service.job("accelerate", photos(folder), batch=32, seed=7)
@@ -30,6 +32,7 @@ def main(folder: str, checkpoint: str) -> None:
         optimizer: Any = torch.optim.AdamW(model.parameters(), lr=1e-3)
         model, optimizer = accelerator.prepare(model, optimizer)
         accelerator.register_for_checkpointing(dataset)
+        accelerator.print(f"{accelerator.num_processes} processes")
         if os.path.exists(checkpoint):
             accelerator.load_state(checkpoint)
         for epoch in range(dataset.state_dict()["epoch"], EPOCHS):
