@@ -8,6 +8,7 @@
 #include "client/cli/base/fields.h"
 #include "client/cli/base/text.h"
 #include "client/cli/previews/font.h"
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
