@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from conftest import test_data
 from ports import free_port
@@ -171,6 +172,18 @@ def test_boxes_are_padded(few, tmp_path):
     out = run("boxes.py", str(tmp_path / "instances.json"), few)
     assert sorted(out.splitlines()) == [
         "1 boxes: [[1.0, 2.0, 3.0, 6.0]]", "2 boxes: [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]"]
+
+
+def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
+    folders = []
+    for number, classes in enumerate(np.array_split(sorted(pathlib.Path(few).iterdir()), 3)):
+        folders.append(str(tmp_path / str(number)))
+        for folder in classes:
+            shutil.copytree(folder, pathlib.Path(folders[-1]) / folder.name)
+    whole = run("mixture.py", *folders).splitlines()
+    assert run("mixture.py", *folders, "--hosts", "4", "--from-step", "150").splitlines() == whole[150:]
+    rows = [int(number) for number in whole[220].split("rows ")[1].split()]
+    assert sum(rows) == 256 and abs(rows[2] - 0.4 * 256) <= 4, "the shares from step 200 on"
 
 
 def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
