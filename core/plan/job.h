@@ -133,8 +133,8 @@ struct DatasetInfo {
 
 struct JobInfo {
   JobSpec spec;  // pipelines normalised
-  // One per source. The job numbers the samples of one dataset after those of
-  // another.
+  // Has one dataset per source. The job numbers the samples of one dataset
+  // after those of another.
   std::vector<DatasetInfo> datasets;
   BatchSchema schema;  // as CheckedJob's
   Digest plan_hash{};

@@ -17,7 +17,8 @@ namespace leat {
 inline constexpr size_t kMaxSources = 1000;  // of a mixture
 inline constexpr size_t kMaxSegments = 1024;
 
-// One pipeline of a mixture. Its name is for people: no row depends on it.
+// MixedSource is one pipeline of a mixture. People read its name; no row
+// depends on it.
 struct MixedSource {
   std::string name;
   Graph pipeline;

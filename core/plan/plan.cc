@@ -49,7 +49,7 @@ struct Plan::State {
   uint64_t seed = 0;
   uint32_t batch = 0;
   uint64_t num_samples = 0;
-  // One of the two.
+  // Exactly one of these is set: `shares` for a mixture.
   std::unique_ptr<const PassLayout> passes;
   std::unique_ptr<const ShareLayout> shares;
   std::vector<Source> sources;

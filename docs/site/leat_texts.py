@@ -35,7 +35,7 @@ _INTERNAL = ("core/hash.cc", "core/log.cc", "core/status.cc", "core/status.h", "
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One way that a finding comes about."""
+    """Describes one way in which a finding comes about."""
 
     code: str
     severities: tuple

@@ -104,7 +104,7 @@ TEST_F(MixtureTables, AConsumerGetsThoseThatChange) {
   ASSERT_THAT(without, SizeIs(1));
   EXPECT_EQ(without.begin()->first, "books");
   EXPECT_THAT(without.begin()->second->workers, SizeIs(1));
-  // One that joins gets shards of all.
+  // A worker that joins gets shards of all datasets.
   ASSERT_TRUE(world_.Beat(a).ok());
   world_.Join("c");
   world_.Advance(seconds(1));
