@@ -16,6 +16,8 @@ import pathlib
 import struct
 import sys
 
+import packing
+
 FOLDER = pathlib.Path(__file__).resolve().parent
 M32, M64 = 2**32 - 1, 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -331,6 +333,7 @@ FILES = {
     "draws.txt": draws_file,
     "plan_hash.txt": plan_hash_file,
     "shares.txt": shares_file,
+    "packing.txt": lambda: packing.packing_file(mix64),
 }
 
 
