@@ -110,10 +110,10 @@ std::string Batches::position() const {
 }
 
 std::string Batches::PositionAt(uint64_t epoch, uint64_t step) const {
-  return client::EncodePosition(
-      state_->job->info().spec.name,
-      state_->job->HashesAt({epoch, step}).position_hash,
-      {.epoch = epoch, .step = step});
+  const EpochStep next{.epoch = epoch, .step = step};
+  const client::PositionHashes hashes = state_->job->HashesAt(next);
+  return client::EncodePosition(state_->job->info().spec.name,
+                                hashes.position_hash, next, hashes.shares);
 }
 
 absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,

@@ -35,6 +35,7 @@ PositionHashes JobData::HashesAt(const EpochStep& next) const {
   const ShareLayout* const shares = plan_.shares();
   uint64_t step = 0;
   size_t segment = 0;
+  PositionShares dealt;
   if (shares != nullptr) {
     const uint64_t steps = plan_.steps_per_epoch();
     const bool exists =
@@ -42,12 +43,15 @@ PositionHashes JobData::HashesAt(const EpochStep& next) const {
     // The caller refuses a step that does not exist.
     step = exists ? shares->StepOfAll(next.epoch, next.step) : 0;
     segment = shares->schedule().SegmentAt(step == 0 ? 0 : step - 1);
+    if (exists) dealt = {&shares->schedule(), &info_.spec.sources, step};
   }
   MutexLock lock(&mu_);
   PositionHashes& known = hashes_[segment];
   if (known.plan_hash == Digest{})
     known = {PositionHash(info_, step), info_.plan_hash};
-  return known;
+  PositionHashes hashes = known;
+  hashes.shares = dealt;
+  return hashes;
 }
 
 absl::Status JobData::CheckEpoch(uint64_t epoch) const {

@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "client/api/batches_state.h"
+#include "client/api/created_job.h"
 #include "client/api/job_data.h"
 #include "client/api/put_lists.h"
 #include "client/coordinator/retry.h"
@@ -191,17 +192,7 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
     if (!has_lists || !absl::IsDataLoss(status) || attempt == kMaxListPuts)
       return status;
   }
-  if (spec.max_bad && !response.job().spec().has_max_bad())
-    return FailedPrecondition(
-        "max_bad {}: the coordinator is of a version that knows no such "
-        "budget, and made job {} without it",
-        *spec.max_bad, spec.name);
-  if (response.job().spec().sources_size() !=
-      static_cast<int>(spec.sources.size()))
-    return FailedPrecondition(
-        "the coordinator is of a version that knows no mixtures, and made job "
-        "{} without its {} sources",
-        spec.name, spec.sources.size());
+  RETURN_IF_ERROR(client::CheckCreated(spec, response.job()));
   return client::MakeJob(state_->connection, response);
 }
 

@@ -106,6 +106,8 @@ class MixtureTest(cluster.PhotosTest):
         self.consumer(spec, "--stop-after", 8, "--position-out", position).finish()
         refused = self.consumer(later, "--resume", position, "--stop-after", 1).finish()
         self.assertIn("position: of job \"mix\"", refused.error[1])
+        self.assertIn("from step 6 on its shares are web 0.7, books 0.2, code 0.1, here web 0.1, books 0.1, code 0.8",
+                      refused.error[1])
 
     def test_workers_and_the_coordinator_die(self):
         expected = self.oracle_steps(self.mixture(), EPOCHS)

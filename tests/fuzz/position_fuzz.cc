@@ -21,6 +21,21 @@ const Digest& PlanHash() {
   return hash;
 }
 
+const std::vector<MixedSource>& Sources() {
+  static const std::vector<MixedSource> sources = {{"web", {}}, {"books", {}}};
+  return sources;
+}
+
+// Shares up to a step of the epoch: another job's if `appended`.
+PositionShares SharesAt(uint64_t step, bool appended) {
+  static const std::vector<std::string> names = {"web", "books"};
+  static const ShareSchedule first =
+      *ShareSchedule::Create(std::vector<SharesFrom>{{0, {3, 1}}}, names, 10);
+  static const ShareSchedule second = *ShareSchedule::Create(
+      std::vector<SharesFrom>{{0, {3, 1}}, {6, {1, 3}}}, names, 10);
+  return {appended ? &second : &first, &Sources(), step};
+}
+
 void Repair(std::span<char> bytes) {
   if (bytes.size() < kHead) return;
   const Digest sum =
@@ -31,8 +46,10 @@ void Repair(std::span<char> bytes) {
 
 void Run(std::string_view bytes) {
   const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
-  const PositionHashes hashes = {PlanHash(), HashOf("older")};
-  const auto own = [&](const EpochStep&) { return hashes; };
+  const auto own = [](const EpochStep& next) {
+    return PositionHashes{PlanHash(), HashOf("older"),
+                          SharesAt(next.step, false)};
+  };
   const auto decoded = DecodePosition(bytes, kJob, own, kSteps);
   if (!decoded.ok()) {
     return fuzz::Require(absl::IsInvalidArgument(decoded.status()) &&
@@ -48,7 +65,9 @@ std::vector<std::string> Seeds() {
   return {EncodePosition(kJob, PlanHash(), {.epoch = 3, .step = 120}),
           EncodePosition(kJob, PlanHash(), {.epoch = 0, .step = kSteps}),
           EncodePosition("another", HashOf("other"), {.epoch = 1, .step = 7}),
-          EncodePosition(kJob, HashOf("changed"), {})};
+          EncodePosition(kJob, HashOf("changed"), {}),
+          EncodePosition(kJob, HashOf("appended"), {.epoch = 0, .step = 9},
+                         SharesAt(9, true))};
 }
 
 const fuzz::Target kTarget({.name = "position",
