@@ -244,7 +244,25 @@ absl::StatusOr<CheckedJob> CheckJob(const JobSpec& spec,
   if (!job.typed) return job;
   RETURN_IF_ERROR(CheckSameOutputs(spec, job));
   RETURN_IF_ERROR(SetSchema(spec, &job));
+  if (spec.decoder_class == DecoderClass::kNvjpeg)
+    if (const absl::Status one = CheckOneKernel(spec, job); !one.ok())
+      return InvalidArgument("decoder_class nvjpeg: {}; want exact",
+                             Message(one));
   return job;
+}
+
+absl::Status CheckOneKernel(const JobSpec& spec, const CheckedJob& job) {
+  if (!spec.source_field.empty())
+    return Unimplemented(
+        "GPUs do not write the number of a row's source (source_field)");
+  const Digest first = ComputationOf(job.sources[0]);
+  for (size_t i = 1; i < job.sources.size(); ++i)
+    if (ComputationOf(job.sources[i]) != first)
+      return Unimplemented(
+          "sources \"{}\" and \"{}\" have different operators after their "
+          "readers",
+          spec.sources[0].name, spec.sources[i].name);
+  return absl::OkStatus();
 }
 
 Digest ComputationOf(const CheckedGraph& graph) {

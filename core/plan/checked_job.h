@@ -38,6 +38,12 @@ absl::StatusOr<CheckedJob> CheckJob(const JobSpec& spec,
 // a kernel. REQUIRES: the graph is typed.
 Digest ComputationOf(const CheckedGraph& graph);
 
+// Checks that GPUs can compute the rows of a typed job in groups: a group has
+// one kernel, and no number of a row's source. Always OK unless it is a mixture.
+// kUnimplemented: the reason. CheckDeviceForms (core/pipeline/device_forms.h)
+// checks the pipelines.
+absl::Status CheckOneKernel(const JobSpec& spec, const CheckedJob& job);
+
 // Checks that each dataset has samples, and that batches can be made of them:
 // batch ≤ num_samples (or a part's samples) under kDrop. kInvalidArgument.
 // REQUIRES: one dataset per source.

@@ -25,16 +25,7 @@ std::string NotOnGpu(const JobSpec& spec, const CheckedJob& checked) {
       return IsMixture(spec) ? fmt::format("source \"{}\": {}",
                                            spec.sources[i].name, Message(forms))
                              : std::string(Message(forms));
-  if (!spec.source_field.empty())
-    return "GPUs do not write the number of a row's source (source_field)";
-  const Digest first = ComputationOf(checked.sources[0]);
-  for (size_t i = 1; i < checked.sources.size(); ++i)
-    if (ComputationOf(checked.sources[i]) != first)
-      return fmt::format(
-          "sources \"{}\" and \"{}\" have different operators after their "
-          "readers",
-          spec.sources[0].name, spec.sources[i].name);
-  return "";
+  return std::string(Message(CheckOneKernel(spec, checked)));
 }
 
 }  // namespace
@@ -47,6 +38,7 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
   if (checked.typed) {
     job.not_on_gpu = NotOnGpu(spec, checked);
     job.may_be_nvjpeg =
+        CheckOneKernel(spec, checked).ok() &&
         std::ranges::all_of(checked.sources, [](const CheckedGraph& source) {
           return CheckDecoderForms(source).ok();
         });

@@ -112,6 +112,30 @@ TEST(Mixture, ErrorsNameTheSourceTheValueAndWhatIsWanted) {
   }
 }
 
+// A worker would find no kernel that computes such rows in a group.
+TEST(Mixture, OfClassNvjpegHasOneKernelAndNoSourceField) {
+  JobSpec spec = Mixture();
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  EXPECT_TRUE(CheckJob(spec).ok()) << CheckJob(spec).status();
+  JobSpec numbered = spec;
+  numbered.source_field = "from";
+  EXPECT_THAT(std::string(Message(CheckJob(numbered).status())),
+              HasSubstr("decoder_class nvjpeg: GPUs do not write the number of "
+                        "a row's source (source_field); want exact"));
+  JobSpec unlike = spec;
+  Graph& pipeline = unlike.sources[1].pipeline;
+  pipeline.nodes.push_back({"flip", {pipeline.outputs[0].second}, {}});
+  pipeline.outputs[0].second = {
+      static_cast<uint32_t>(pipeline.nodes.size() - 1), 0};
+  EXPECT_THAT(std::string(Message(CheckJob(unlike).status())),
+              HasSubstr("decoder_class nvjpeg: sources \"web\" and \"books\" "
+                        "have different operators"));
+  for (JobSpec* exact : {&numbered, &unlike}) {
+    exact->decoder_class = DecoderClass::kExact;
+    EXPECT_TRUE(CheckJob(*exact).ok()) << CheckJob(*exact).status();
+  }
+}
+
 TEST(Mixture, APlainJobHasNoShares) {
   JobSpec spec = Mixture();
   spec.pipeline = Photos("/d");
