@@ -14,50 +14,14 @@
 // two different graphs never have the same text.
 #include "core/pipeline/graph.h"
 
-#include <charconv>
-#include <cmath>
 #include <string_view>
 
+#include "core/pipeline/canonical.h"
 #include "core/pipeline/operators.h"
 #include "fmt/format.h"
 
 namespace leat {
 namespace {
-
-void AppendQuoted(std::string_view text, std::string* out) {
-  out->push_back('"');
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out->push_back('\\');
-      out->push_back(c);
-    } else if (byte < 0x20 || byte == 0x7f) {
-      *out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out->push_back(c);
-    }
-  }
-  out->push_back('"');
-}
-
-// Appends the exact value in hexadecimal, independent of the locale.
-void AppendDouble(double value, std::string* out) {
-  if (std::isnan(value)) {
-    *out += "nan";
-    return;
-  }
-  if (std::signbit(value)) out->push_back('-');
-  const double magnitude = std::fabs(value);
-  if (std::isinf(magnitude)) {
-    *out += "inf";
-    return;
-  }
-  char digits[40];
-  const auto end = std::to_chars(digits, digits + sizeof digits, magnitude,
-                                 std::chars_format::hex);
-  *out += "0x";
-  out->append(digits, end.ptr);
-}
 
 struct ValueWriter {
   std::string* out;

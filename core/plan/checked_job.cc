@@ -92,6 +92,23 @@ absl::Status CheckOptions(const JobSpec& spec) {
   return CheckMaxBad(spec);
 }
 
+absl::Status CheckSelections(const JobSpec& spec) {
+  if (IsMixture(spec) && IsSet(spec.selection))
+    return InvalidArgument(
+        "selection: want none beside sources, which have their own");
+  if (spec.augment_seed)
+    return InvalidArgument("augment_seed {}: this release has one seed",
+                           *spec.augment_seed);
+  for (size_t i = 0; i < NumSources(spec); ++i) {
+    const Selection& selection = SelectionOf(spec, i);
+    if (!IsSet(selection)) continue;
+    RETURN_IF_ERROR(CheckSelection(selection));
+    return InvalidArgument("selection \"{}\": this release takes all samples",
+                           ShownText(selection));
+  }
+  return absl::OkStatus();
+}
+
 // Checks the parts of a mixture that its pipelines have nothing to do with.
 absl::Status CheckMixture(const JobSpec& spec) {
   const size_t count = spec.sources.size();
@@ -221,6 +238,7 @@ absl::StatusOr<CheckedJob> CheckJob(const JobSpec& spec,
   const size_t count = NumSources(spec);
   RETURN_IF_ERROR(CheckOptions(spec));
   RETURN_IF_ERROR(IsMixture(spec) ? CheckMixture(spec) : CheckNoMixture(spec));
+  RETURN_IF_ERROR(CheckSelections(spec));
   if (!datasets.empty() && datasets.size() != count)
     return InvalidArgument("{} datasets for {} sources", datasets.size(),
                            count);

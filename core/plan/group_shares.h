@@ -18,35 +18,17 @@
 // Immutable; thread-safe; O(groups) memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/plan/sample_order.h"
+#include "core/plan/selection.h"
 #include "core/plan/share_tree.h"
 
 namespace leat {
-
-inline constexpr size_t kMaxGroups = 65536;  // of a dataset
-
-// A run of samples. Groups follow each other from sample 0 on.
-struct Group {
-  std::string name;
-  uint64_t samples = 0;
-};
-
-// A share of the rows, as users write it.
-struct GroupShare {
-  std::string name;  // kOtherGroups: each other group has an even part of it
-  double share = 0;
-
-  friend bool operator==(const GroupShare&, const GroupShare&) = default;
-};
-inline constexpr std::string_view kOtherGroups = "*";
 
 class GroupShares {
  public:

@@ -45,6 +45,14 @@ std::string PipelineDifference(const Graph& existing, const Graph& wanted) {
   return a == b ? "" : TextDifference(a, b);
 }
 
+// Returns "" if both take the same rows.
+std::string SelectionDifference(const Selection& existing,
+                                const Selection& wanted) {
+  if (CanonicalText(existing) == CanonicalText(wanted)) return "";
+  return fmt::format("selection \"{}\" != \"{}\"", ShownText(existing),
+                     ShownText(wanted));
+}
+
 constexpr size_t kShownSources = 4;  // in a difference
 
 // Returns `shown` of the first few, and how many more there are.
@@ -111,6 +119,10 @@ std::string SourcesDifference(const JobSpec& existing, const JobSpec& wanted) {
                    PipelineDifference(a.pipeline, b.pipeline);
                !text.empty()) {
       texts.push_back(fmt::format("source \"{}\": {}", a.name, text));
+    } else if (const std::string text =
+                   SelectionDifference(a.selection, b.selection);
+               !text.empty()) {
+      texts.push_back(fmt::format("source \"{}\": {}", a.name, text));
     }
   }
   if (ours != theirs)
@@ -122,20 +134,25 @@ std::string SourcesDifference(const JobSpec& existing, const JobSpec& wanted) {
 // Returns the differences of pipelines, sources and shares; "" if there are
 // none.
 std::string DataDifference(const JobSpec& existing, const JobSpec& wanted) {
-  if (!IsMixture(existing) && !IsMixture(wanted))
-    return PipelineDifference(existing.pipeline, wanted.pipeline);
+  std::vector<std::string> texts;
+  const auto add = [&](std::string text) {
+    if (!text.empty()) texts.push_back(std::move(text));
+  };
+  if (!IsMixture(existing) && !IsMixture(wanted)) {
+    add(PipelineDifference(existing.pipeline, wanted.pipeline));
+    add(SelectionDifference(existing.selection, wanted.selection));
+    return fmt::format("{}", fmt::join(texts, "; "));
+  }
   if (IsMixture(existing) != IsMixture(wanted))
     return fmt::format("{} != {}", KindOf(existing), KindOf(wanted));
-  std::vector<std::string> texts;
   if (existing.mix_end != wanted.mix_end)
     texts.push_back(fmt::format("mix_end {} != {}", Name(existing.mix_end),
                                 Name(wanted.mix_end)));
   if (existing.source_field != wanted.source_field)
     texts.push_back(fmt::format("source_field \"{}\" != \"{}\"",
                                 existing.source_field, wanted.source_field));
-  for (std::string text :
-       {SourcesDifference(existing, wanted), ShareDifference(existing, wanted)})
-    if (!text.empty()) texts.push_back(std::move(text));
+  add(SourcesDifference(existing, wanted));
+  add(ShareDifference(existing, wanted));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
@@ -186,6 +203,16 @@ uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples) {
 
 namespace {
 
+// Jobs without these keep the hashes that they had before there were any.
+void AddAugmentSeed(const JobSpec& spec, Sha256* hash) {
+  if (AugmentSeed(spec) != spec.seed)
+    hash->UpdateField("augment_seed").UpdateU64(AugmentSeed(spec));
+}
+void AddSelection(const Selection& selection, Sha256* hash) {
+  if (IsSet(selection))
+    hash->UpdateField("selection").UpdateField(CanonicalText(selection));
+}
+
 Digest HashOfPlan(std::string_view version, const Graph& pipeline,
                   const JobSpec& spec, const Digest& dataset) {
   Sha256 hash;
@@ -201,6 +228,8 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   // Before this field, draws for a step used each row's pass.
   if (spec.last_batch == LastBatch::kStream && DrawsForSteps(pipeline))
     hash.UpdateField("draws_for_steps");
+  AddSelection(spec.selection, &hash);
+  AddAugmentSeed(spec, &hash);
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
@@ -251,11 +280,13 @@ Digest HashOfMixture(std::string_view version, const JobSpec& spec,
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
   hash.UpdateField(spec.source_field);
   hash.UpdateField(schedule.HistoryText(step));
+  AddAugmentSeed(spec, &hash);
   for (uint32_t i = 0; i < spec.sources.size(); ++i) {
     if (!HasShare(schedule, i, step)) continue;
     const Graph& pipeline = spec.sources[i].pipeline;
     hash.UpdateU64(i).UpdateField(
         CanonicalText(with_places ? pipeline : WithoutPlaces(pipeline)));
+    AddSelection(spec.sources[i].selection, &hash);
     const Digest digest = digest_of(i);
     hash.Update(std::as_bytes(std::span(digest)));
   }
@@ -324,6 +355,8 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   };
   compare("batch", existing.batch, wanted.batch);
   compare("seed", existing.seed, wanted.seed);
+  if (existing.augment_seed || wanted.augment_seed)
+    compare("augment_seed", AugmentSeed(existing), AugmentSeed(wanted));
   compare_names("order", existing.order, wanted.order);
   compare_names("last_batch", existing.last_batch, wanted.last_batch);
   compare("num_parts", existing.num_parts, wanted.num_parts);

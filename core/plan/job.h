@@ -53,6 +53,8 @@ std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 struct JobSpec {
   std::string name;  // 1–128 of [A-Za-z0-9._-]
   Graph pipeline;    // empty in a mixture
+  // The job takes this of its dataset. A mixture's sources have their own.
+  Selection selection;
   // A mixture has 2 to kMaxSources pipelines with equal outputs, and shares of
   // them; any other job has neither.
   std::vector<MixedSource> sources;
@@ -61,7 +63,9 @@ struct JobSpec {
   // The name of an int32 field with the number of the row's source; empty: no
   // such field.
   std::string source_field;
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of the order, and of random operators
+  // The seed of random operators; nullopt: the same.
+  std::optional<uint64_t> augment_seed;
   uint32_t batch = 0;  // rows of the global batch, 1 … kMaxBatch
   Order order = Order::kGlobalShuffle;
   LastBatch last_batch = LastBatch::kDrop;
@@ -99,6 +103,14 @@ inline Graph& PipelineOf(JobSpec& spec, size_t source) {
   return IsMixture(spec) ? spec.sources[source].pipeline : spec.pipeline;
 }
 
+inline const Selection& SelectionOf(const JobSpec& spec, size_t source) {
+  return IsMixture(spec) ? spec.sources[source].selection : spec.selection;
+}
+// Returns the seed of random operators.
+inline uint64_t AugmentSeed(const JobSpec& spec) {
+  return spec.augment_seed.value_or(spec.seed);
+}
+
 // Returns whether batches have the field kValidField, which marks rows that
 // have a sample of their own that is not bad. Under BadSamplePolicy::kZero and
 // LastBatch::kMask.
@@ -129,6 +141,8 @@ struct DatasetInfo {
   // Types of the reader's outputs, if its arguments do not determine them;
   // otherwise empty.
   std::vector<ValueType> types;
+  // Runs of samples with names; empty if the listing found none.
+  std::vector<Group> groups;
 };
 
 struct JobInfo {

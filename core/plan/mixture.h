@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/pipeline/graph.h"
+#include "core/plan/selection.h"
 
 namespace leat {
 
@@ -22,6 +23,7 @@ inline constexpr size_t kMaxSegments = 1024;
 struct MixedSource {
   std::string name;
   Graph pipeline;
+  Selection selection;
 
   friend bool operator==(const MixedSource&, const MixedSource&) = default;
 };

@@ -46,6 +46,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_decoder_class(static_cast<v1::DecoderClass>(spec.decoder_class));
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
   if (spec.max_bad) proto.set_max_bad(*spec.max_bad);
+  if (spec.augment_seed) proto.set_augment_seed(*spec.augment_seed);
+  if (IsSet(spec.selection))
+    *proto.mutable_selection() = ToProto(spec.selection);
   // Parts that do not fit stay, so that the check sees them: a pipeline beside
   // sources, or shares without them.
   if (IsMixture(spec) && spec.pipeline == Graph()) proto.clear_pipeline();
@@ -53,6 +56,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
     v1::MixedSource* out = proto.add_sources();
     out->set_name(source.name);
     *out->mutable_pipeline() = ToProto(source.pipeline);
+    if (IsSet(source.selection))
+      *out->mutable_selection() = ToProto(source.selection);
   }
   for (const SharesFrom& shares : spec.shares) {
     v1::SharesFrom* out = proto.add_shares();
@@ -97,6 +102,7 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   for (const std::string& name : dataset.classes) proto.add_classes(name);
   for (const ValueType& type : dataset.types)
     *proto.add_types() = ToProto(type);
+  SetGroups(dataset.groups, proto.mutable_groups());
   return proto;
 }
 
@@ -176,6 +182,8 @@ absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto,
                    EnumFrom("on_bad_sample", proto.on_bad_sample(),
                             BadSamplePolicy::kFail, BadSamplePolicy::kZero));
   if (proto.has_max_bad()) spec.max_bad = proto.max_bad();
+  if (proto.has_augment_seed()) spec.augment_seed = proto.augment_seed();
+  ASSIGN_OR_RETURN(spec.selection, rpc::FromProto(proto.selection()));
   RETURN_IF_ERROR(SetMixture(proto, &spec));
   if (proto.has_pipeline() || proto.sources().empty()) {
     ASSIGN_OR_RETURN(spec.pipeline, graph_from(proto.pipeline()));
@@ -184,6 +192,7 @@ absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto,
     MixedSource& own = spec.sources.emplace_back();
     own.name = source.name();
     ASSIGN_OR_RETURN(own.pipeline, graph_from(source.pipeline()));
+    ASSIGN_OR_RETURN(own.selection, rpc::FromProto(source.selection()));
   }
   return spec;
 }
@@ -247,6 +256,8 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   dataset.bytes = proto.bytes();
   dataset.classes.assign(proto.classes().begin(), proto.classes().end());
   ASSIGN_OR_RETURN(dataset.types, FromProto(proto.types()));
+  ASSIGN_OR_RETURN(dataset.groups,
+                   GroupsFrom(proto.groups(), dataset.shards.num_samples()));
   return dataset;
 }
 

@@ -13,6 +13,7 @@
 #include "core/plan/shard_table.h"
 #include "leat/v1/types.pb.h"
 #include "rpc/wire/graph_messages.h"
+#include "rpc/wire/selection_messages.h"
 
 namespace leat::rpc {
 

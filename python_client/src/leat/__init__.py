@@ -39,8 +39,9 @@ docs/start/index.md begins with a first batch in five minutes.
 _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _library/alone.py
 
 from leat import errors
-from leat._graphs.graph import Node, Pipeline, pipeline
+from leat._graphs.graph import Node
 from leat._graphs.mixture import Mixture, mix
+from leat._graphs.pipeline import Pipeline, pipeline
 from leat._iterators.batches import Batches
 from leat._iterators.external import external_source
 from leat._library import native as _native

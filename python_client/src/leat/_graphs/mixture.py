@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union
 
-from leat._graphs.graph import Pipeline
-from leat._graphs.options import chosen, whole
+from leat._graphs.options import chosen, positive_number, whole
+from leat._graphs.pipeline import Pipeline, spec_of
 from leat.errors import Error, InvalidArgument, PipelineError
 
 _ENDS = {"first": "MIX_END_FIRST", "all": "MIX_END_ALL"}
@@ -50,7 +49,7 @@ class Mixture:
     def _spec(self) -> dict[str, Any]:
         """Returns the fields of a leat.v1.JobSpec that describe it."""
         spec: dict[str, Any] = {
-            "sources": [{"name": name, "pipeline": each._graph} for name, each in self._sources.items()],
+            "sources": [{"name": name, **spec_of(each)} for name, each in self._sources.items()],
             "shares": [
                 {"from_step": str(step), "weights": [weights[name] for name in self._sources]}
                 for step, weights in self._shares
@@ -69,17 +68,6 @@ class Mixture:
         return error
 
 
-def _number(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        try:  # NumPy's numbers
-            value = value.item()
-        except AttributeError:
-            raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more") from None
-    if not 0 <= value < math.inf:
-        raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")
-    return float(value)
-
-
 def _segment(where: str, weights: Any, names: Sequence[str]) -> dict[str, float]:
     """Returns the weights of one segment, with every source."""
     if not isinstance(weights, Mapping):
@@ -90,7 +78,7 @@ def _segment(where: str, weights: Any, names: Sequence[str]) -> dict[str, float]
     for name in names:
         if name not in weights:
             raise InvalidArgument(f"{where} has no {name!r:.80}; sources are {', '.join(names)}")
-    return {name: _number(f"{where}[{name!r}]", weights[name]) for name in names}
+    return {name: positive_number(f"{where}[{name!r}]", weights[name]) for name in names}
 
 
 def _shares(weights: Any, names: Sequence[str]) -> list[tuple[int, dict[str, float]]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import pathlib
@@ -37,6 +38,18 @@ def _is_number(value: Any) -> bool:
 def share(name: str, value: Any) -> float:
     if not _is_number(value) or not 0 <= value <= 1:
         raise InvalidArgument(f"{name} = {value!r}; expected a share from 0.0 to 1.0")
+    return float(value)
+
+
+def positive_number(what: str, value: Any) -> float:
+    """Returns a finite number of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        try:  # NumPy's numbers
+            value = value.item()
+        except AttributeError:
+            raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more") from None
+    if not 0 <= value < math.inf:
+        raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")
     return float(value)
 
 

@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from leat._graphs.graph import Pipeline
 from leat._graphs.mixture import Mixture
 from leat._graphs.options import chosen, seconds, share, whole
+from leat._graphs.pipeline import Pipeline, spec_of
 from leat._library import native
 from leat._service import context, credentials, private
 from leat._service.job import Job
@@ -133,7 +133,7 @@ def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
 
 def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
     if isinstance(pipeline, Pipeline):
-        spec["pipeline"] = pipeline._graph
+        spec.update(spec_of(pipeline))
         return
     if spec["last_batch"] != _LAST_BATCHES["drop"]:
         raise InvalidArgument("last_batch: expected none for a mixture, whose ends= says where an epoch ends")

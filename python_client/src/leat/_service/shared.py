@@ -11,7 +11,7 @@ import threading
 import warnings
 from typing import Any
 
-from leat._graphs.graph import Pipeline
+from leat._graphs.pipeline import Pipeline
 from leat._service.client import Service, connect
 from leat._service.job import Job
 from leat.errors import DatasetChanged, one_line

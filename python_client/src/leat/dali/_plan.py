@@ -14,7 +14,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from leat._graphs.graph import Node, Operation, Pipeline
+from leat._graphs.graph import Node, Operation
+from leat._graphs.pipeline import Pipeline
 from leat._iterators import external
 from leat.dali._node import ConsumerOperation, ReaderOperation
 from leat.dali._varying import Form

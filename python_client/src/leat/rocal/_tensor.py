@@ -7,7 +7,8 @@ import enum
 from typing import Any, TypeVar
 
 from leat import fn
-from leat._graphs.graph import Node, Pipeline
+from leat._graphs.graph import Node
+from leat._graphs.pipeline import Pipeline
 from leat._graphs.options import whole
 from leat.errors import Error, InvalidArgument, Unimplemented
 from leat.rocal import types

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from leat import fn
-from leat._graphs import graph as _graph
+from leat._graphs.pipeline import Pipeline as _Graph
 from leat._graphs.operators import nearest
 from leat._graphs.options import whole
 from leat._service import shared as _shared
@@ -225,7 +225,7 @@ class Pipeline:
         nodes = {f"output{i}": output.output() for i, output in enumerate(self._outputs)}
         if self._source.has_labels:
             nodes[_LABEL] = self._labels()
-        graph = _graph.Pipeline(lambda: nodes, (), {})
+        graph = _Graph(lambda: nodes, (), {})
         seed = max(self._seed, 0)
         self._job = _shared.job(graph, seed=seed, **self._source.sharding.spec(self._batch_size))
         return self

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/selection.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/pipeline/canonical.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kShownShares = 4;
+
+// The order in which shares were written changes no row.
+std::vector<GroupShare> Sorted(std::vector<GroupShare> shares) {
+  std::ranges::stable_sort(shares, {}, &GroupShare::name);
+  return shares;
+}
+
+}  // namespace
+
+std::string CanonicalText(const Selection& selection) {
+  std::string text;
+  if (selection.balanced) text += "balanced\n";
+  for (const GroupShare& share : Sorted(selection.shares)) {
+    text += "share ";
+    AppendQuoted(share.name, &text);
+    text.push_back(' ');
+    AppendDouble(share.share, &text);
+    text.push_back('\n');
+  }
+  return text;
+}
+
+std::string ShownText(const Selection& selection) {
+  if (selection.balanced) return "balanced";
+  if (selection.shares.empty()) return "all samples";
+  std::vector<std::string> texts;
+  for (const GroupShare& share : Sorted(selection.shares)) {
+    if (texts.size() == kShownShares) {
+      texts.push_back(
+          fmt::format("{} more", selection.shares.size() - kShownShares));
+      break;
+    }
+    texts.push_back(fmt::format("{}={}", share.name, share.share));
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+absl::Status CheckSelection(const Selection& selection) {
+  const std::vector<GroupShare>& shares = selection.shares;
+  if (selection.balanced && !shares.empty())
+    return InvalidArgument(
+        "weights are \"balanced\", and {} shares are given: want one of both",
+        shares.size());
+  if (shares.size() > kMaxGroups)
+    return InvalidArgument("weights has {} groups: want at most {}",
+                           shares.size(), kMaxGroups);
+  for (const GroupShare& share : shares)
+    if (!(share.share >= 0) || std::isinf(share.share))
+      return InvalidArgument("weights[\"{}\"] = {}; want a number of 0 or more",
+                             share.name, share.share);
+  const std::vector<GroupShare> sorted = Sorted(shares);
+  const auto twice = std::ranges::adjacent_find(sorted, {}, &GroupShare::name);
+  if (twice != sorted.end())
+    return InvalidArgument("weights has \"{}\" twice", twice->name);
+  return absl::OkStatus();
+}
+
+}  // namespace leat

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/wire/selection_messages.h"
+
+#include "core/plan/shard_table.h"
+#include "core/status.h"
+
+namespace leat::rpc {
+
+v1::Selection ToProto(const Selection& selection) {
+  v1::Selection proto;
+  proto.set_balanced(selection.balanced);
+  for (const GroupShare& share : selection.shares) {
+    v1::GroupShare* out = proto.add_shares();
+    out->set_name(share.name);
+    out->set_share(share.share);
+  }
+  return proto;
+}
+
+void SetGroups(const std::vector<Group>& groups,
+               google::protobuf::RepeatedPtrField<v1::Group>* protos) {
+  protos->Reserve(static_cast<int>(groups.size()));
+  for (const Group& group : groups) {
+    v1::Group* out = protos->Add();
+    out->set_name(group.name);
+    out->set_samples(group.samples);
+  }
+}
+
+absl::StatusOr<Selection> FromProto(const v1::Selection& proto) {
+  if (proto.shares_size() > static_cast<int>(kMaxGroups))
+    return InvalidArgument("weights has {} groups: want at most {}",
+                           proto.shares_size(), kMaxGroups);
+  Selection selection{.balanced = proto.balanced(), .shares = {}};
+  for (const v1::GroupShare& share : proto.shares())
+    selection.shares.push_back({share.name(), share.share()});
+  return selection;
+}
+
+absl::StatusOr<std::vector<Group>> GroupsFrom(
+    const google::protobuf::RepeatedPtrField<v1::Group>& protos,
+    uint64_t samples) {
+  if (protos.size() > static_cast<int>(kMaxGroups))
+    return InvalidArgument("{} groups: want at most {}", protos.size(),
+                           kMaxGroups);
+  std::vector<Group> groups;
+  groups.reserve(protos.size());
+  uint64_t sum = 0;
+  for (const v1::Group& proto : protos) {
+    groups.push_back({proto.name(), proto.samples()});
+    // Numbers that are too large do not overflow the sum: they exceed it.
+    if (proto.samples() > samples - sum)
+      return InvalidArgument(
+          "groups have more than the dataset's {} samples: group \"{}\" has "
+          "{} behind {}",
+          samples, proto.name(), proto.samples(), sum);
+    sum += proto.samples();
+  }
+  if (!groups.empty() && sum != samples)
+    return InvalidArgument("groups have {} samples, the dataset {}", sum,
+                           samples);
+  return groups;
+}
+
+}  // namespace leat::rpc

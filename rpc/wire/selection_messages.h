@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Converts selections and groups from and to messages. Bytes from the network
+// are untrusted: every From* function checks its input.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/plan/selection.h"
+#include "leat/v1/selection.pb.h"
+
+namespace leat::rpc {
+
+v1::Selection ToProto(const Selection& selection);
+// Groups of both sides have the same order.
+void SetGroups(const std::vector<Group>& groups,
+               google::protobuf::RepeatedPtrField<v1::Group>* protos);
+
+// kInvalidArgument: more than kMaxGroups shares. CheckSelection
+// (core/plan/selection.h) examines what they say.
+absl::StatusOr<Selection> FromProto(const v1::Selection& selection);
+// kInvalidArgument: more than kMaxGroups, or other than `samples` samples in
+// all. None is no error.
+absl::StatusOr<std::vector<Group>> GroupsFrom(
+    const google::protobuf::RepeatedPtrField<v1::Group>& protos,
+    uint64_t samples);
+
+}  // namespace leat::rpc

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.Pipeline.select, and the specs that it makes."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import leat
+from leat import fn
+from leat._graphs.pipeline import spec_of
+
+
+@leat.pipeline
+def pets():
+    encoded, label = fn.readers.image_folder("/pets")
+    return {"image": fn.decode(encoded), "label": label}
+
+
+def test_a_selection_is_another_pipeline():
+    balanced = pets.select(weights="balanced")
+    assert spec_of(balanced) == {"pipeline": pets.to_dict(), "selection": {"balanced": True}}
+    assert spec_of(pets) == {"pipeline": pets.to_dict()}
+    assert balanced.outputs == pets.outputs
+    assert "selected by balanced" in repr(balanced)
+    again = pickle.loads(pickle.dumps(balanced))
+    assert spec_of(again) == spec_of(balanced)
+
+
+def test_shares_are_by_name_or_by_label():
+    shares = pets.select(weights={"cat": 0.5, "*": np.float32(2)})
+    assert spec_of(shares)["selection"] == {
+        "shares": [{"name": "cat", "share": 0.5}, {"name": "*", "share": 2.0}]
+    }
+    labels = pets.select(weights={np.int64(3): 1, -1: 0})
+    assert [each["name"] for each in spec_of(labels)["selection"]["shares"]] == ["3", "-1"]
+
+
+def test_a_member_of_a_mixture_keeps_its_selection():
+    mixed = leat.mix({"a": pets.select(weights="balanced"), "b": pets}, {"a": 1, "b": 1})
+    first, second = mixed._spec()["sources"]
+    assert first["selection"] == {"balanced": True}
+    assert "selection" not in second
+
+
+@pytest.mark.parametrize(
+    ("weights", "text"),
+    [
+        ("balance", "weights = 'balance'; expected 'balanced', or a dict"),
+        (["cat"], r"weights = \['cat'\]; expected 'balanced'"),
+        ({}, "weights has 0 classes; expected 1 to 65536"),
+        ({"cat": -1}, r"weights\['cat'\] = -1; expected a number of 0 or more"),
+        ({"cat": float("nan")}, r"weights\['cat'\] = nan"),
+        ({"cat": "much"}, r"weights\['cat'\] = 'much'; expected a number"),
+        ({"cat": 0}, "weights are all 0; expected one over 0"),
+        ({1.5: 1}, "weights has 1.5; expected the name of a class, or a label"),
+        ({True: 1}, "weights has True; expected the name"),
+        ({3: 1, "3": 2}, "weights has '3' twice"),
+    ],
+)
+def test_what_no_dataset_can_mean_is_refused(weights, text):
+    with pytest.raises(leat.InvalidArgument, match=text):
+        pets.select(weights=weights)
+
+
+def test_one_select_says_all():
+    with pytest.raises(leat.InvalidArgument, match="expected one select with all arguments"):
+        pets.select(weights="balanced").select(weights={"cat": 1})
