@@ -35,9 +35,9 @@ std::vector<uint32_t> LongestFirst(std::span<const uint32_t> sizes,
 }
 
 // Returns the row of each piece. Rows are numbered as they were opened.
-std::vector<uint32_t> Place(const Packing& packing,
-                            std::span<const uint32_t> sizes,
-                            uint32_t* num_rows) {
+std::vector<uint32_t> RowOfEach(const Packing& packing,
+                                std::span<const uint32_t> sizes,
+                                uint32_t* num_rows) {
   std::vector<uint32_t> rows(sizes.size());
   std::vector<uint32_t> counts;  // pieces of each row
   OpenRows open(packing.length);
@@ -88,7 +88,7 @@ absl::StatusOr<FitWindow> FitWindow::Pack(const Packing& packing,
     }
   }
   uint32_t num_rows = 0;
-  std::vector<uint32_t> rows = Place(packing, sizes, &num_rows);
+  std::vector<uint32_t> rows = RowOfEach(packing, sizes, &num_rows);
 
   // Rows are numbered anew, in the order of their first pieces; then the pieces
   // are sorted by row.
