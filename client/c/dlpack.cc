@@ -25,7 +25,13 @@ struct DLDataType {
   uint8_t bits;
   uint16_t lanes;
 };
-enum : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBool = 6 };
+enum : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLBool = 6
+};
 
 struct DLTensor {
   void* data;
@@ -70,9 +76,12 @@ DLDataType TypeOf(const char* name) {
     const char* name;
     DLDataType type;
   } kTypes[] = {
-      {"bool", {kDLBool, 8, 1}},      {"uint8", {kDLUInt, 8, 1}},
-      {"int32", {kDLInt, 32, 1}},     {"int64", {kDLInt, 64, 1}},
-      {"float16", {kDLFloat, 16, 1}}, {"float32", {kDLFloat, 32, 1}},
+      {"bool", {kDLBool, 8, 1}},        {"uint8", {kDLUInt, 8, 1}},
+      {"int32", {kDLInt, 32, 1}},       {"int64", {kDLInt, 64, 1}},
+      {"float16", {kDLFloat, 16, 1}},   {"float32", {kDLFloat, 32, 1}},
+      {"int8", {kDLInt, 8, 1}},         {"int16", {kDLInt, 16, 1}},
+      {"uint16", {kDLUInt, 16, 1}},     {"uint32", {kDLUInt, 32, 1}},
+      {"bfloat16", {kDLBfloat, 16, 1}},
   };
   for (const auto& known : kTypes)
     if (std::strcmp(known.name, name) == 0) return known.type;

@@ -66,7 +66,7 @@ struct ConnectOptions {  // how to reach a service, or a private one
 // Tensor shows one array of a batch, which owns the memory.
 struct Tensor {
   std::string_view name;
-  std::string_view dtype;  // NumPy's name: "uint8", "int32", "float32", ...
+  std::string_view dtype;  // NumPy's name: "uint8", "int32", ...; "bfloat16"
   std::span<const int64_t> shape;  // rows first
   std::byte* data = nullptr;  // 64-byte aligned, dense, row-major; the owner of
                               // the batch may write to it

@@ -255,7 +255,7 @@ LEAT_EXPORT leat_status* leat_job_sample_supplied(
 /* One array of a batch, which owns the memory. */
 typedef struct leat_tensor {
   const char* name;     /* lives as long as the batch, like all pointers here */
-  const char* dtype;    /* NumPy's name */
+  const char* dtype;    /* NumPy's name, or "bfloat16" */
   const int64_t* shape; /* rows first */
   size_t rank;
   void* data; /* 64-byte aligned, dense, row-major */

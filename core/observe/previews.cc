@@ -5,30 +5,19 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/status.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/value_types.h"
 #include "fmt/ranges.h"
 
 namespace leat {
 namespace {
 
 constexpr int64_t kMaxPictureSide = 16384;
-
-float HalfToFloat(uint16_t half) {
-  const int exponent = half >> 10 & 31;
-  const auto fraction = static_cast<float>(half & 1023);
-  float value = 0;
-  if (exponent == 31) {
-    value = fraction > 0 ? std::numeric_limits<float>::quiet_NaN()
-                         : std::numeric_limits<float>::infinity();
-  } else if (exponent == 0) {
-    value = std::ldexp(fraction, -24);
-  } else {
-    value = std::ldexp(1024 + fraction, exponent - 25);
-  }
-  return half >> 15 != 0 ? -value : value;
-}
 
 template <class T>
 T Load(const std::byte* data, size_t index) {
@@ -44,26 +33,19 @@ struct ValueReader {
   size_t bytes = 0;
 };
 
-template <class T>
-ValueReader ReaderOf() {
-  return {[](const std::byte* data, size_t i) {
-            return static_cast<float>(Load<T>(data, i));
-          },
-          sizeof(T)};
-}
-
-ValueReader FindReader(std::string_view dtype) {
-  if (dtype == "uint8" || dtype == "bool") return ReaderOf<uint8_t>();
-  if (dtype == "int32") return ReaderOf<int32_t>();
-  if (dtype == "int64") return ReaderOf<int64_t>();
-  if (dtype == "float32") return ReaderOf<float>();
-  if (dtype == "float16") {
-    return {[](const std::byte* data, size_t i) {
-              return HalfToFloat(Load<uint16_t>(data, i));
-            },
-            2};
-  }
-  return {};
+ValueReader FindReader(std::string_view name) {
+  ValueReader reader;
+  if (const std::optional<DType> dtype = ParseDType(name))
+    WithStorage(*dtype, [&]<class T>(T) {
+      reader = {[](const std::byte* data, size_t i) {
+                  if constexpr (std::is_same_v<T, bool>)
+                    return static_cast<float>(Load<uint8_t>(data, i));
+                  else
+                    return ToFloat(Load<T>(data, i));
+                },
+                sizeof(T)};
+    });
+  return reader;
 }
 
 bool IsChannels(int64_t n) { return n == 1 || n == 3 || n == 4; }
@@ -240,15 +222,18 @@ RgbImage Fit(const RgbImage& picture, int smallest, int largest) {
 std::optional<int64_t> WholeAt(const FieldRows& field, size_t row) {
   for (size_t i = 1; i < field.shape.size(); ++i)
     if (field.shape[i] != 1) return std::nullopt;
-  const auto load = [&](auto value) -> std::optional<int64_t> {
-    if ((row + 1) * sizeof(value) > field.data.size()) return std::nullopt;
-    std::memcpy(&value, &field.data[row * sizeof(value)], sizeof(value));
-    return value;
-  };
-  if (field.dtype == "int32") return load(int32_t{});
-  if (field.dtype == "int64") return load(int64_t{});
-  if (field.dtype == "uint8" || field.dtype == "bool") return load(uint8_t{});
-  return std::nullopt;
+  const std::optional<DType> dtype = ParseDType(field.dtype);
+  if (!dtype || IsFloat(*dtype) ||
+      (row + 1) * SizeOf(*dtype) > field.data.size())
+    return std::nullopt;
+  std::optional<int64_t> value;
+  WithStorage(*dtype, [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, bool>)
+      value = Load<uint8_t>(field.data.data(), row);
+    else if constexpr (std::is_integral_v<T>)
+      value = static_cast<int64_t>(Load<T>(field.data.data(), row));
+  });
+  return value;
 }
 
 const FieldRows* FindLabel(std::span<const FieldRows> fields) {

@@ -218,7 +218,7 @@ ArgInfo FloatsArg(std::string name, double least, double most,
 
 void AddShapes(OperatorList* list) {
   list->push_back(
-      {Operator(
+      {TakesCarried(Operator(
            "pad", 1, 1,
            {Ranged(Arg("fill_value", ArgType::kFloat, Value(0.0),
                        "of what is added; rounded and saturated"),
@@ -231,20 +231,21 @@ void AddShapes(OperatorList* list) {
                     "least sizes of the axes, 0: as it is. An axis whose size "
                     "differs from sample to sample gets this size; a larger "
                     "sample is a bad one")},
-           "the value, extended at the ends of its axes"),
+           "the value, extended at the ends of its axes")),
        InferPad});
   list->push_back(
-      {Operator("reshape", 1, 1,
-                {IntsArg("shape", -1, kMostElements,
-                         "sizes; one may be -1: what the others leave; none: "
-                         "a scalar"),
-                 IntsArg("axes", -1, 7,
-                         "for each of the sizes the axis of the input whose "
-                         "size it is instead, or -1; none: each is as given")},
-                "the same elements in other axes"),
+      {TakesCarried(Operator(
+           "reshape", 1, 1,
+           {IntsArg("shape", -1, kMostElements,
+                    "sizes; one may be -1: what the others leave; none: "
+                    "a scalar"),
+            IntsArg("axes", -1, 7,
+                    "for each of the sizes the axis of the input whose "
+                    "size it is instead, or -1; none: each is as given")},
+           "the same elements in other axes")),
        InferReshape});
   list->push_back(
-      {Operator(
+      {TakesCarried(Operator(
            "slice", 1, 1,
            {AxesArg("which are sliced; none: all, in their order"),
             IntsArg("start", -kMostElements, kMostElements,
@@ -264,7 +265,7 @@ void AddShapes(OperatorList* list) {
             FillArg("fill_values", {0},
                     "of what lies outside; one number, or one for each of the "
                     "last axis")},
-           "a part of the value"),
+           "a part of the value")),
        InferSlice});
 }
 

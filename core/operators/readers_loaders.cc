@@ -31,8 +31,10 @@ OperatorInfo Numpy() {
            "path: files at any depth, in the byte order of their paths; "
            "folders: path's own files by name, then those of its folders, one "
            "after the other, and none deeper (DALI's order)"))},
-      "NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or "
-      "float32; exactly one of files, path and array"));
+      "NumPy's .npy files -> an array of bool, int8, int16, int32, int64, "
+      "uint8, "
+      "uint16, uint32, float16, float32 or bfloat16; exactly one of files, "
+      "path and array"));
 }
 
 OperatorInfo Mds() {
@@ -49,8 +51,8 @@ OperatorInfo Mds() {
            "compressed shards are checked when they are unpacked anyway")},
       "MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> "
       "an output a column: jpeg and png encoded images; bytes and str uint8; "
-      "int8, int16, uint16 as int32, uint32 as int64, float64 as float32, "
-      "other numbers and arrays of declared shape as they are"));
+      "float64 as float32, other numbers and arrays of declared shape as they "
+      "are"));
   info.outputs_of = "columns";
   return info;
 }

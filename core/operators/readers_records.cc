@@ -71,11 +71,13 @@ TypesOr InferTfrecord(Node* node, Inputs) {
     const DType dtype = types[i].dtype;
     const bool fits = types[i].kind == Kind::kEncoded ||
                       dtype == DType::kInt64 || dtype == DType::kFloat32 ||
-                      (dtype == DType::kUint8 && !types[i].shape.empty());
+                      ((dtype == DType::kUint8 || IsCarried(dtype)) &&
+                       !types[i].shape.empty());
     if (!fits)
       return InvalidArgument(
           "argument \"types\": feature \"{}\" is {}: a TFRecord has int64, "
-          "float32, and bytes (\"encoded\", \"bytes\", \"uint8[28,28]\")",
+          "float32, and bytes (\"encoded\", \"bytes\", \"uint8[28,28]\", "
+          "\"uint16[?]\")",
           features[i], TypeText(types[i]));
   }
   return types;
@@ -197,8 +199,10 @@ void AddRecordReaders(OperatorList* list) {
            "names in each tf.Example, one for each output"),
        Arg("types", ArgType::kStrings, std::nullopt,
            "of each feature: \"encoded\" (an image file), \"bytes\" or "
-           "\"uint8[28,28]\" of a bytes feature; \"int64\", \"float32\" (one "
-           "number), \"float32[4]\" (that many), \"int64[?]\" (any number)"),
+           "\"uint8[28,28]\" of a bytes feature, and of int8, int16, uint16, "
+           "uint32 and bfloat16 (\"uint16[?]\": its bytes as elements, "
+           "little-endian); \"int64\", \"float32\" (one number), "
+           "\"float32[4]\" (that many), \"int64[?]\" (any number)"),
        Index("lines of offset and size, as tfrecord2idx writes them")},
       "tf.Example records -> an output for each feature; checksums are "
       "checked; a record without the feature is a bad sample (there are no "

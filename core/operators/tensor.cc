@@ -109,13 +109,17 @@ void AddTensorOperators(OperatorList* list) {
            "(x - mean) * (scale / std) + shift"),
        InferNormalize});
   list->push_back(
-      {Operator(
+      {TakesCarried(Operator(
            "cast", 1, 1,
-           {Choice(
-               "dtype", std::nullopt,
-               {"bool", "uint8", "int32", "int64", "float16", "float32"},
-               "type of the result; to integers: halves to even, saturated")},
-           "the same values in another type"),
+           {Choice("dtype", std::nullopt,
+                   {"bool", "uint8", "int32", "int64", "float16", "float32",
+                    "int8", "int16", "uint16", "uint32", "bfloat16"},
+                   "type of the result; to integers: halves to even, "
+                   "saturated, 0 for a NaN; to float16 and bfloat16: by way of "
+                   "float32, each time the nearest, halves to even, beyond the "
+                   "greatest infinite; operators do not compute with int8, "
+                   "int16, uint16, uint32 and bfloat16")},
+           "the same values in another type")),
        InferCast});
   list->push_back(
       {Operator(
@@ -126,13 +130,14 @@ void AddTensorOperators(OperatorList* list) {
            "the axes in another order"),
        InferTranspose});
   list->push_back(
-      {Operator("length", 1, 1,
-                {Ranged(Arg("axis", ArgType::kInt, Value(int64_t{0}),
-                            "which is measured"),
-                        0, 7)},
-                "the number of elements along an axis (int32): what a value "
-                "whose size differs from sample to sample had before it was "
-                "padded"),
+      {TakesCarried(
+           Operator("length", 1, 1,
+                    {Ranged(Arg("axis", ArgType::kInt, Value(int64_t{0}),
+                                "which is measured"),
+                            0, 7)},
+                    "the number of elements along an axis (int32): what a "
+                    "value whose size differs from sample to sample had before "
+                    "it was padded")),
        InferLength});
 }
 

@@ -78,6 +78,9 @@ OperatorInfo Operator(std::string name, int inputs, int outputs,
 OperatorInfo Random(OperatorInfo info);
 // Marks a reader whose output types depend on the stored data.
 OperatorInfo StoredTypes(OperatorInfo info);
+// Marks an operator that only moves, counts or converts elements, so that it
+// takes those of all types.
+OperatorInfo TakesCarried(OperatorInfo info);
 
 // --- Types ------------------------------------------------------------------
 

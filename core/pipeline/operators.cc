@@ -120,6 +120,11 @@ OperatorInfo StoredTypes(OperatorInfo info) {
   return info;
 }
 
+OperatorInfo TakesCarried(OperatorInfo info) {
+  info.takes_carried = true;
+  return info;
+}
+
 OperatorInfo Random(OperatorInfo info) {
   info.random = true;
   return info;

@@ -73,6 +73,8 @@ struct OperatorInfo {
       outputs_of;  // if not empty: one output per value of this list argument
   bool stored_types = false;  // a reader whose types are read from its index
   bool random = false;        // it draws from the sample's generator
+  // True if inputs may be of types that are only carried (IsCarried).
+  bool takes_carried = false;
   std::vector<ArgInfo> args;
 };
 

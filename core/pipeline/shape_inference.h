@@ -18,7 +18,8 @@ std::string TypeText(const ValueType& type);
 
 // Returns the types of the outputs of `node`. Checks constraints between
 // arguments, and completes `node`: a single number in `size` becomes two.
-// kInvalidArgument: names the argument or the input, without the node.
+// kInvalidArgument: names the argument or the input, without the node; also an
+// input of a type that is only carried, if the operator does not take those.
 // REQUIRES: the arguments are complete and have their types; inputs.size() is
 // the operator's.
 absl::StatusOr<std::vector<ValueType>> InferTypes(

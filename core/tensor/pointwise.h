@@ -27,6 +27,10 @@ namespace leat {
 struct Half {
   uint16_t bits;
 };
+// Storage of a bfloat16 element: the upper half of a float32.
+struct Bfloat16 {
+  uint16_t bits;
+};
 
 LEAT_PIXEL uint32_t BitsOf(float value) {
   uint32_t bits;
@@ -74,6 +78,19 @@ LEAT_PIXEL float FloatOfHalf(uint16_t half) {
   return FloatOf(sign | BitsOf(magnitude));
 }
 
+// Returns bfloat16, rounded to the nearest, halves to even: numbers beyond the
+// greatest become infinite. A NaN becomes 0x7fc0 with its sign.
+LEAT_PIXEL uint16_t Bfloat16Of(float value) {
+  const uint32_t bits = BitsOf(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return static_cast<uint16_t>((bits >> 16 & 0x8000u) | 0x7fc0u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+LEAT_PIXEL float FloatOfBfloat16(uint16_t bits) {
+  return FloatOf(uint32_t{bits} << 16);
+}
+
 // Replaces every NaN by one, since processors differ in the NaN they compute,
 // and in which of two operands they keep.
 LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
@@ -110,6 +127,8 @@ template <class T>
 LEAT_PIXEL float ToFloat(T value) {
   if constexpr (std::is_same_v<T, Half>)
     return FloatOfHalf(value.bits);
+  else if constexpr (std::is_same_v<T, Bfloat16>)
+    return FloatOfBfloat16(value.bits);
   else
     return static_cast<float>(value);
 }
@@ -122,12 +141,15 @@ struct RangeOf {
   static constexpr int64_t kGreatest = std::numeric_limits<Integer>::max();
 };
 
-// Casts: to floats the nearest; to bool whether it is not 0; to integers the
-// nearest, halves to even, saturated, 0 for a NaN.
+// Casts: to float32 the nearest; to float16 and bfloat16 the one nearest to
+// that float32, infinite beyond their greatest; to bool whether it is not 0; to
+// integers the nearest, halves to even, saturated, 0 for a NaN.
 template <class Out, class In>
 LEAT_PIXEL Out Converted(In value) {
   if constexpr (std::is_same_v<Out, Half>) {
     return Half{HalfOf(ToFloat(value))};
+  } else if constexpr (std::is_same_v<Out, Bfloat16>) {
+    return Bfloat16{Bfloat16Of(ToFloat(value))};
   } else if constexpr (std::is_same_v<Out, float>) {
     return ToFloat(value);
   } else if constexpr (std::is_same_v<Out, bool>) {
@@ -165,7 +187,29 @@ void WithStorage(DType dtype, Use use) {
       return use(Half{});
     case DType::kFloat32:
       return use(float{});
+    case DType::kInt8:
+      return use(int8_t{});
+    case DType::kInt16:
+      return use(int16_t{});
+    case DType::kUint16:
+      return use(uint16_t{});
+    case DType::kUint32:
+      return use(uint32_t{});
+    case DType::kBfloat16:
+      return use(Bfloat16{});
   }
+}
+
+// The same without code for types that are only carried. REQUIRES:
+// !IsCarried(dtype), which Check() ensures for what operators compute with.
+template <class Use>
+void WithComputed(DType dtype, Use use) {
+  WithStorage(dtype, [&use]<class T>(T value) {
+    if constexpr (!std::is_same_v<T, int8_t> && !std::is_same_v<T, int16_t> &&
+                  !std::is_same_v<T, uint16_t> &&
+                  !std::is_same_v<T, uint32_t> && !std::is_same_v<T, Bfloat16>)
+      use(value);
+  });
 }
 
 }  // namespace leat

@@ -19,6 +19,11 @@ constexpr std::array kDTypes = {
     DTypeInfo{DType::kInt64, "int64", 8},
     DTypeInfo{DType::kFloat16, "float16", 2},
     DTypeInfo{DType::kFloat32, "float32", 4},
+    DTypeInfo{DType::kInt8, "int8", 1},
+    DTypeInfo{DType::kInt16, "int16", 2},
+    DTypeInfo{DType::kUint16, "uint16", 2},
+    DTypeInfo{DType::kUint32, "uint32", 4},
+    DTypeInfo{DType::kBfloat16, "bfloat16", 2},
 };
 
 }  // namespace

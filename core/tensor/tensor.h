@@ -19,13 +19,26 @@ enum class DType : uint8_t {
   kInt32 = 3,
   kInt64 = 4,
   kFloat16 = 5,
-  kFloat32 = 6
+  kFloat32 = 6,
+  kInt8 = 7,
+  kInt16 = 8,
+  kUint16 = 9,
+  kUint32 = 10,
+  kBfloat16 = 11
 };
+
+inline constexpr DType kFirstDType = DType::kBool;
+inline constexpr DType kLastDType = DType::kBfloat16;
+
+// Returns whether values of the type are only carried: they are stored, cut,
+// padded, reshaped, cast and returned, but no operator computes with them.
+constexpr bool IsCarried(DType dtype) { return dtype >= DType::kInt8; }
 
 // Returns the size of one element in bytes.
 size_t SizeOf(DType dtype);
 // Returns NumPy's names: "bool", "uint8", "int32", "int64", "float16",
-// "float32".
+// "float32", "int8", "int16", "uint16", "uint32", and "bfloat16", as ml_dtypes
+// has it.
 std::string_view Name(DType dtype);
 std::optional<DType> ParseDType(std::string_view name);
 

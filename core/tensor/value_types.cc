@@ -5,8 +5,9 @@
 
 namespace leat {
 
-// DType's values increase with the width: bool, uint8, int32, int64, float16,
-// float32; every signed type is wider than every unsigned one.
+// The values of types that are computed with increase with the width: bool,
+// uint8, int32, int64, float16, float32; every signed type is wider than every
+// unsigned one.
 DType PromotedType(DType a, DType b) { return std::max(a, b); }
 
 double LargestOf(DType dtype) {

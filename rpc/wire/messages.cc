@@ -226,7 +226,7 @@ absl::StatusOr<std::vector<ValueType>> FromProto(
     ValueType type;
     if (proto.encoded()) type.kind = ValueType::Kind::kEncoded;
     ASSIGN_OR_RETURN(type.dtype, EnumFrom("dtype", proto.dtype(), DType::kUint8,
-                                          DType::kFloat32));
+                                          kLastDType));
     if (proto.shape_size() > kMaxAxes)
       return InvalidArgument("a reader's output of {} axes, at most {}",
                              proto.shape_size(), kMaxAxes);
@@ -294,8 +294,8 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
   for (const v1::Field& field : proto.schema()) {
     Field out{.name = field.name(),
               .shape = Shape(field.shape().begin(), field.shape().end())};
-    ASSIGN_OR_RETURN(out.dtype, EnumFrom("dtype", field.dtype(), DType::kUint8,
-                                         DType::kFloat32));
+    ASSIGN_OR_RETURN(
+        out.dtype, EnumFrom("dtype", field.dtype(), DType::kUint8, kLastDType));
     out.row_bytes = SizeOf(out.dtype);
     for (int64_t size : out.shape) {
       if (size <= 0 || out.row_bytes > kMaxRowBytes / static_cast<size_t>(size))

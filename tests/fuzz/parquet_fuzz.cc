@@ -21,8 +21,9 @@ constexpr uint64_t kMaxRows = 8;  // maximum that is converted of a unit
 // Returns a type that the column's values can have.
 ValueType TypeFor(const ParquetColumn& column) {
   ValueType type;
-  for (const DType dtype : {DType::kUint8, DType::kBool, DType::kInt64,
-                            DType::kFloat32, DType::kFloat16}) {
+  for (const DType dtype : {DType::kUint8, DType::kBool, DType::kInt8,
+                            DType::kInt16, DType::kUint16, DType::kUint32,
+                            DType::kInt64, DType::kFloat32, DType::kFloat16}) {
     type.dtype = dtype;
     type.shape.clear();
     if (column.lists > 0 || column.element == ParquetElement::kBytes)

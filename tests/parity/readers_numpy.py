@@ -15,7 +15,7 @@ import tempfile
 
 import numpy as np
 
-DTYPES = ["bool", "uint8", "int32", "int64", "float16", "float32"]
+DTYPES = ["bool", "uint8", "int32", "int64", "float16", "float32", "int8", "int16", "uint16", "uint32"]
 
 
 def field(array, open_axes=False):

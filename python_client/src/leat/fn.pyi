@@ -388,12 +388,12 @@ def normalize(input: Node, /, mean: float | Sequence[float], std: float | Sequen
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def cast(input: Node, /, dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32']) -> Node:
+def cast(input: Node, /, dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32', 'int8', 'int16', 'uint16', 'uint32', 'bfloat16']) -> Node:
     """the same values in another type.
 
     Args:
         input: a node (positional)
-        dtype: type of the result; to integers: halves to even, saturated (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; required)
+        dtype: type of the result; to integers: halves to even, saturated, 0 for a NaN; to float16 and bfloat16: by way of float32, each time the nearest, halves to even, beyond the greatest infinite; operators do not compute with int8, int16, uint16, uint32 and bfloat16 (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32', 'int8', 'int16', 'uint16', 'uint32', 'bfloat16'; required)
 
     Returns:
         A node.
@@ -1215,7 +1215,7 @@ class readers:
 
     @staticmethod
     def numpy(files: str | Sequence[str] = (), path: str = '', pattern: str = '*.npy', array: str = '', order: Literal['path', 'folders'] = 'path') -> Node:
-        """NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or float32; exactly one of files, path and array.
+        """NumPy's .npy files -> an array of bool, int8, int16, int32, int64, uint8, uint16, uint32, float16, float32 or bfloat16; exactly one of files, path and array.
 
         Args:
             files: .npy files, one a sample, in this order; up to 4194304 entries (strings; default ())
@@ -1233,7 +1233,7 @@ class readers:
 
     @staticmethod
     def mds(path: str, columns: str | Sequence[str], images: str | Sequence[str] = (), verify: bool = False) -> tuple[Node, ...]:
-        """MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> an output a column: jpeg and png encoded images; bytes and str uint8; int8, int16, uint16 as int32, uint32 as int64, float64 as float32, other numbers and arrays of declared shape as they are.
+        """MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> an output a column: jpeg and png encoded images; bytes and str uint8; float64 as float32, other numbers and arrays of declared shape as they are.
 
         Args:
             path: the folder or URI that has index.json (string; required)
@@ -1270,7 +1270,7 @@ class readers:
         Args:
             paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
             features: names in each tf.Example, one for each output (strings; required)
-            types: of each feature: "encoded" (an image file), "bytes" or "uint8[28,28]" of a bytes feature; "int64", "float32" (one number), "float32[4]" (that many), "int64[?]" (any number) (strings; required)
+            types: of each feature: "encoded" (an image file), "bytes" or "uint8[28,28]" of a bytes feature, and of int8, int16, uint16, uint32 and bfloat16 ("uint16[?]": its bytes as elements, little-endian); "int64", "float32" (one number), "float32[4]" (that many), "int64[?]" (any number) (strings; required)
             index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed; up to 4194304 entries (strings; default ())
 
         Returns:

@@ -26,7 +26,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
-from leat._arrays import torch_device as _torch_device
+from leat._arrays import torch_device as _torch_device, torch_tensors as _torch_tensors
 from leat._iterators import epilogue as _epilogue, placement as _placement, transport as _transport
 from leat._iterators.batches import BatchIterator, samples_of
 from leat._library.buffer import Buffer, arrays, tensors
@@ -47,31 +47,6 @@ _NOT_IN_A_CAPTURE = (
     "graph, since replays would read that memory when it is another batch's; take the batch before the capture, and "
     "copy it into a tensor that the graph reads"
 )
-
-
-class _DeviceEpilogue:
-    """The operators still to be applied to one array, with torch on `device`."""
-
-    def __init__(self, epilogue: _epilogue.Epilogue, device: torch.device) -> None:
-        self._columns = 1
-        self._table: torch.Tensor | None = None
-        self._offsets: torch.Tensor | None = None
-        if epilogue.table is not None:
-            self._columns = epilogue.table.shape[1]
-            self._table = torch.from_numpy(epilogue.table.reshape(-1).copy()).to(device)
-            if self._columns > 1:
-                self._offsets = torch.arange(self._columns, dtype=torch.int32, device=device)
-        self._perm = None if epilogue.perm is None else (0, *(1 + axis for axis in epilogue.perm))
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        if self._table is not None:
-            entry = tensor.to(torch.int32)
-            if self._offsets is not None:
-                entry = entry * self._columns + self._offsets
-            tensor = self._table.index_select(0, entry.reshape(-1)).reshape(tensor.shape)
-        if self._perm is not None:
-            tensor = tensor.permute(self._perm).contiguous()
-        return tensor
 
 
 class _TorchCuda:
@@ -122,7 +97,9 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
         if device >= 0:
             where = self._cuda.device
         where = torch.device("cpu") if where is None else where
-        self._functions = {name: _DeviceEpilogue(epilogue, where) for name, epilogue in self._epilogues.items()}
+        self._functions = {
+            name: _torch_tensors.DeviceEpilogue(epilogue, where) for name, epilogue in self._epilogues.items()
+        }
         self._handing = None
         if device >= 0:
             self._handing = _torch_device.Handing(self._cuda, self._functions, view=view)
@@ -132,7 +109,7 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
             return self._handing(tensors(buffer))
         if (self._on_cuda or self._pins()) and self._cuda.is_capturing():
             raise FailedPrecondition(_NOT_IN_A_CAPTURE)  # the batch stays the next one
-        return {name: self._placed(name, torch.from_numpy(array)) for name, array in arrays(buffer).items()}
+        return {name: self._placed(name, _torch_tensors.tensor_of(array)) for name, array in arrays(buffer).items()}
 
     def _pins(self) -> bool:
         """Whether to pin. Page-locked memory belongs to a GPU's context; asking for it may create one on GPU 0."""
@@ -201,6 +178,7 @@ def batches(
     """
     target = None if device is None else torch.device(device)
     _epilogue.chosen(epilogue)
+    _torch_tensors.check_types(job.schema)
     numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
         numbers = [torch.cuda.current_device() if target.index is None else target.index]

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/tensor.h"
 
+#include <iterator>
+
 #include "gtest/gtest.h"
 
 namespace leat {
 namespace {
 
-constexpr DType kAll[] = {DType::kBool,  DType::kUint8,   DType::kInt32,
-                          DType::kInt64, DType::kFloat16, DType::kFloat32};
+constexpr DType kAll[] = {DType::kBool,   DType::kUint8,   DType::kInt32,
+                          DType::kInt64,  DType::kFloat16, DType::kFloat32,
+                          DType::kInt8,   DType::kInt16,   DType::kUint16,
+                          DType::kUint32, DType::kBfloat16};
+
+TEST(DType, FollowOneAnotherWithoutGaps) {
+  int value = static_cast<int>(kFirstDType);
+  for (DType dtype : kAll) EXPECT_EQ(static_cast<int>(dtype), value++);
+  EXPECT_EQ(kAll[std::size(kAll) - 1], kLastDType);
+}
+
+TEST(DType, TheLastFiveAreOnlyCarried) {
+  for (size_t i = 0; i < std::size(kAll); ++i)
+    EXPECT_EQ(IsCarried(kAll[i]), i >= 6) << Name(kAll[i]);
+}
 
 TEST(DType, NamesAreRead) {
   for (DType dtype : kAll) EXPECT_EQ(ParseDType(Name(dtype)), dtype);
@@ -23,6 +38,11 @@ TEST(DType, SizesAreThoseOfNumPy) {
   EXPECT_EQ(SizeOf(DType::kInt32), 4u);
   EXPECT_EQ(SizeOf(DType::kFloat32), 4u);
   EXPECT_EQ(SizeOf(DType::kInt64), 8u);
+  EXPECT_EQ(SizeOf(DType::kInt8), 1u);
+  EXPECT_EQ(SizeOf(DType::kInt16), 2u);
+  EXPECT_EQ(SizeOf(DType::kUint16), 2u);
+  EXPECT_EQ(SizeOf(DType::kUint32), 4u);
+  EXPECT_EQ(SizeOf(DType::kBfloat16), 2u);
 }
 
 TEST(DType, FromTheWireMayBeUnknown) {

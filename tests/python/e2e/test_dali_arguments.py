@@ -166,7 +166,7 @@ def test_none_is_no_value_of_an_argument_that_is_needed(call, argument):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: fn.cast(image(), dtype=types.INT16),
+        lambda: fn.cast(image(), dtype=types.UINT64),
         lambda: fn.resize(image(), sise=3),
         lambda: fn.crop(image(), crop_h=3),
         lambda: fn.external_source(7),

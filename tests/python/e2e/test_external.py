@@ -289,7 +289,7 @@ def test_wrong_use_is_refused_when_the_pipeline_is_made():
         (lambda: 0, "int32", {}, "num_samples must be given"),
         ([1, 2], "int32", {"num_samples": 3}, "source has 2 samples; expected 3"),
         ([1, 2], "int33", {}, "no type"),
-        ([1, 2], ("int8", (3,)), {}, "dtype int8"),
+        ([1, 2], ("float64", (3,)), {}, "dtype float64"),
         ([1, 2], 7, {}, "types has 7"),
         ([1, 2], "int32", {"num_samples": 1.5}, "num_samples = 1.5"),
         ([1, 2], "int32", {"name": ""}, '"name" is empty'),

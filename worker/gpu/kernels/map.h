@@ -30,8 +30,12 @@ LEAT_PIXEL uint32_t StageShiftOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kUint8:
+    case DType::kInt8:
       return 0;
     case DType::kFloat16:
+    case DType::kInt16:
+    case DType::kUint16:
+    case DType::kBfloat16:
       return 1;
     case DType::kInt64:
       return 3;
@@ -62,6 +66,18 @@ LEAT_PIXEL StageValue LoadValue(uint64_t at, DType dtype) {
     case DType::kFloat16:
       return {false, 0,
               FloatOfHalf(*reinterpret_cast<const uint16_t*>(AtAddress(at)))};
+    case DType::kInt8:
+      return {true, *reinterpret_cast<const int8_t*>(AtAddress(at)), 0};
+    case DType::kInt16:
+      return {true, *reinterpret_cast<const int16_t*>(AtAddress(at)), 0};
+    case DType::kUint16:
+      return {true, *reinterpret_cast<const uint16_t*>(AtAddress(at)), 0};
+    case DType::kUint32:
+      return {true, *reinterpret_cast<const uint32_t*>(AtAddress(at)), 0};
+    case DType::kBfloat16:
+      return {
+          false, 0,
+          FloatOfBfloat16(*reinterpret_cast<const uint16_t*>(AtAddress(at)))};
     default:
       return {true, *AtAddress(at), 0};
   }
@@ -101,6 +117,16 @@ LEAT_PIXEL void StoreValue(const StageValue& value, DType dtype, uint64_t to) {
       return StoreStored(ValueAs<Half>(value).bits, to);
     case DType::kFloat32:
       return StoreStored(ValueAs<float>(value), to);
+    case DType::kInt8:
+      return StoreStored(ValueAs<int8_t>(value), to);
+    case DType::kInt16:
+      return StoreStored(ValueAs<int16_t>(value), to);
+    case DType::kUint16:
+      return StoreStored(ValueAs<uint16_t>(value), to);
+    case DType::kUint32:
+      return StoreStored(ValueAs<uint32_t>(value), to);
+    case DType::kBfloat16:
+      return StoreStored(ValueAs<Bfloat16>(value).bits, to);
   }
 }
 

@@ -84,7 +84,7 @@ FillPattern::FillPattern(std::span<const double> values, DType dtype)
   WithStorage(dtype, [&]<class T>(T) {
     for (const double value : values) {
       T element;
-      if constexpr (std::is_same_v<T, int64_t>)
+      if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t>)
         element =
             SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest);
       else

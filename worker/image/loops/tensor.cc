@@ -133,7 +133,7 @@ void Normalizer::Run(const Tensor& in, std::byte* out) const {
         }
       return;
     }
-    WithStorage(in.dtype, [&]<class In>(In) {
+    WithComputed(in.dtype, [&]<class In>(In) {
       for (size_t i = 0; i < count; ++i) {
         In value;
         memcpy(&value, in.data + i * sizeof(In), sizeof value);

@@ -191,7 +191,7 @@ class Constant : public OperatorKernel {
     const ValueType& type = graph.types[node][0];
     shape_ = type.shape;
     bytes_.resize(values.size() * SizeOf(type.dtype));
-    WithStorage(type.dtype, [&]<class T>(T) {
+    WithComputed(type.dtype, [&]<class T>(T) {
       for (size_t i = 0; i < values.size(); ++i) {
         const T stored = Stored<T>(values[i]);
         memcpy(&bytes_[i * sizeof(T)], &stored, sizeof stored);

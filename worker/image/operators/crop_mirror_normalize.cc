@@ -56,7 +56,7 @@ class CropMirrorNormalize final : public OperatorKernel {
       fill_.push_back(static_cast<float>(of(fill, c)));
     }
     // A channel has 256 results, one per byte, in the stored type.
-    WithStorage(dtype_, [&]<class Out>(Out) {
+    WithComputed(dtype_, [&]<class Out>(Out) {
       table_.resize(in_channels_ * 256 * sizeof(Out));
       for (int64_t c = 0; c < in_channels_; ++c)
         for (int x = 0; x < 256; ++x) {
@@ -83,8 +83,8 @@ class CropMirrorNormalize final : public OperatorKernel {
     RETURN_IF_ERROR(Window(call, spans));
     const bool mirror = mirror_.In(call);
     const Tensor& in = *call.inputs[0];
-    WithStorage(dtype_, [&]<class Out>(Out) {
-      WithStorage(in.dtype, [&]<class In>(In) {
+    WithComputed(dtype_, [&]<class Out>(Out) {
+      WithComputed(in.dtype, [&]<class In>(In) {
         for (int64_t y = 0; y < spans[0].size; ++y)
           Row<In, Out>(in, spans, y, mirror, result.data);
       });

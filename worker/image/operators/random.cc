@@ -307,7 +307,7 @@ class SaltAndPepper : public OperatorKernel {
   }
 
   static void Store(double value, DType dtype, std::byte* out) {
-    WithStorage(dtype, [&]<class T>(T) {
+    WithComputed(dtype, [&]<class T>(T) {
       T stored;
       if constexpr (std::is_integral_v<T>)
         stored = static_cast<T>(

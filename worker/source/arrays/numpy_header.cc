@@ -31,15 +31,27 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
     DType dtype;
   };
   constexpr Known kKnown[] = {
-      {"b1", DType::kBool},  {"u1", DType::kUint8},   {"i4", DType::kInt32},
-      {"i8", DType::kInt64}, {"f2", DType::kFloat16}, {"f4", DType::kFloat32},
+      {"b1", DType::kBool},
+      {"u1", DType::kUint8},
+      {"i4", DType::kInt32},
+      {"i8", DType::kInt64},
+      {"f2", DType::kFloat16},
+      {"f4", DType::kFloat32},
+      {"i1", DType::kInt8},
+      {"i2", DType::kInt16},
+      {"u2", DType::kUint16},
+      {"u4", DType::kUint32},
+      // NumPy has no name for bfloat16, and saves it as two bytes.
+      {"V2", DType::kBfloat16},
   };
   const char order = descr.empty() ? ' ' : descr[0];
   const std::string_view code = descr.substr(descr.empty() ? 0 : 1);
   for (const Known& known : kKnown) {
     if (known.code != code) continue;
     const bool one_byte = SizeOf(known.dtype) == 1;
-    if (order == '<' || (one_byte && (order == '|' || order == '>')))
+    const bool is_opaque = code[0] == 'V';
+    if (order == '<' || (one_byte && (order == '|' || order == '>')) ||
+        (is_opaque && order == '|'))
       return known.dtype;
     if (order == '>')
       return Unimplemented(
@@ -47,8 +59,9 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
           code);
   }
   return Unimplemented(
-      "its elements are '{}': want bool ('|b1'), uint8 ('|u1'), int32 ('<i4'), "
-      "int64 ('<i8'), float16 ('<f2') or float32 ('<f4')",
+      "its elements are '{}': want bool ('|b1'), int8 ('|i1'), int16 ('<i2'), "
+      "int32 ('<i4'), int64 ('<i8'), uint8 ('|u1'), uint16 ('<u2'), uint32 "
+      "('<u4'), float16 ('<f2'), float32 ('<f4') or bfloat16 ('<V2')",
       Shown(descr));
 }
 

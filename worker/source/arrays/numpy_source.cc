@@ -100,8 +100,8 @@ absl::Status NumpySource::LoadHead(const stored::v1::NumpyHead& head,
     return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   rows_ = head.rows();
   const uint32_t dtype = head.type().dtype();
-  if (dtype < static_cast<uint32_t>(DType::kBool) ||
-      dtype > static_cast<uint32_t>(DType::kFloat32))
+  if (dtype < static_cast<uint32_t>(kFirstDType) ||
+      dtype > static_cast<uint32_t>(kLastDType))
     return DataLoss("it has elements of an unknown type {}", dtype);
   dtype_ = static_cast<DType>(dtype);
   shape_.assign(head.type().shape().begin(), head.type().shape().end());

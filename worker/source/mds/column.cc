@@ -21,11 +21,11 @@ struct Known {
 };
 constexpr Known kKnown[] = {
     {"uint8", MdsElement::kUint8, 1, DType::kUint8},
-    {"int8", MdsElement::kInt8, 1, DType::kInt32},
-    {"int16", MdsElement::kInt16, 2, DType::kInt32},
-    {"uint16", MdsElement::kUint16, 2, DType::kInt32},
+    {"int8", MdsElement::kInt8, 1, DType::kInt8},
+    {"int16", MdsElement::kInt16, 2, DType::kInt16},
+    {"uint16", MdsElement::kUint16, 2, DType::kUint16},
     {"int32", MdsElement::kInt32, 4, DType::kInt32},
-    {"uint32", MdsElement::kUint32, 4, DType::kInt64},
+    {"uint32", MdsElement::kUint32, 4, DType::kUint32},
     {"int64", MdsElement::kInt64, 8, DType::kInt64},
     {"int", MdsElement::kInt64, 8, DType::kInt64},
     {"float16", MdsElement::kFloat16, 2, DType::kFloat16},
@@ -109,16 +109,6 @@ absl::StatusOr<MdsColumn> Parse(std::string_view encoding, bool image) {
   return column;
 }
 
-template <class From, class To>
-void Widen(std::span<const std::byte> from, std::byte* to) {
-  for (size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(To)) {
-    From value;
-    std::memcpy(&value, from.data() + at, sizeof value);
-    const To wide = To{0} + value;
-    std::memcpy(to, &wide, sizeof wide);
-  }
-}
-
 // Values beyond float32 become infinite, as in NumPy.
 void Narrow(std::span<const std::byte> from, std::byte* to) {
   for (size_t at = 0; at < from.size(); at += 8, to += 4) {
@@ -152,20 +142,8 @@ uint64_t ConvertedBytes(const MdsColumn& column, uint64_t stored_bytes) {
 
 void ConvertMds(const MdsColumn& column, std::span<const std::byte> from,
                 std::span<std::byte> to) {
-  switch (column.element) {
-    case MdsElement::kInt8:
-      return Widen<int8_t, int32_t>(from, to.data());
-    case MdsElement::kInt16:
-      return Widen<int16_t, int32_t>(from, to.data());
-    case MdsElement::kUint16:
-      return Widen<uint16_t, int32_t>(from, to.data());
-    case MdsElement::kUint32:
-      return Widen<uint32_t, int64_t>(from, to.data());
-    case MdsElement::kFloat64:
-      return Narrow(from, to.data());
-    default:
-      if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-  }
+  if (column.element == MdsElement::kFloat64) return Narrow(from, to.data());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
 }
 
 }  // namespace leat::worker

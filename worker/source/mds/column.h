@@ -6,7 +6,7 @@
 //   bytes                          uint8 (?,); an encoded image, if requested
 //   str                            uint8 (?,), UTF-8
 //   uint8, int32, int64, float16, float32, int (= int64)     unchanged
-//   int8, int16, uint16            int32; uint32: int64; exactly
+//   int8, int16, uint16, uint32    unchanged
 //   float64                        float32, rounded to nearest
 //   ndarray:DTYPE:SHAPE            the same per element, with that shape
 //

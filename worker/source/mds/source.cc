@@ -173,6 +173,11 @@ absl::Status MdsSource::Load(const Node& reader, std::string_view blob) {
   RETURN_IF_ERROR(LoadHead(head, reader));
   Sha256 hash;
   hash.UpdateField("leat.mds.1").UpdateField(head.SerializeAsString());
+  // The first version read such columns as wider numbers: other samples.
+  if (std::any_of(types_.begin(), types_.end(), [](const MdsColumn& column) {
+        return IsCarried(column.type.dtype);
+      }))
+    hash.UpdateField("narrow");
   stored::v1::MdsShards part;
   while (!in.done()) {
     RETURN_IF_ERROR(in.Next(&part));

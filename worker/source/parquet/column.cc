@@ -34,13 +34,18 @@ std::vector<DType> Wide(Element element) {
     case Element::kBool:
       return {DType::kBool};
     case Element::kUint8:
-      return {DType::kUint8, DType::kInt32, DType::kInt64};
+      return {DType::kUint8, DType::kInt32,  DType::kInt64,
+              DType::kInt16, DType::kUint16, DType::kUint32};
     case Element::kInt8:
+      return {DType::kInt32, DType::kInt64, DType::kInt8, DType::kInt16};
     case Element::kInt16:
+      return {DType::kInt32, DType::kInt64, DType::kInt16};
     case Element::kUint16:
+      return {DType::kInt32, DType::kInt64, DType::kUint16, DType::kUint32};
     case Element::kInt32:
       return {DType::kInt32, DType::kInt64};
     case Element::kUint32:
+      return {DType::kInt64, DType::kUint32};
     case Element::kInt64:
       return {DType::kInt64};
     case Element::kFloat16:
@@ -106,6 +111,16 @@ void PutOne(Element element, uint32_t width, const uint8_t* at, DType dtype,
       if (element == Element::kFloat64)
         return Put(static_cast<float>(Stored<double>(at)), to);
       return Put(Stored<float>(at), to);
+    case DType::kInt8:
+      return Put(static_cast<int8_t>(Whole(element, width, at)), to);
+    case DType::kInt16:
+      return Put(static_cast<int16_t>(Whole(element, width, at)), to);
+    case DType::kUint16:
+      return Put(static_cast<uint16_t>(Whole(element, width, at)), to);
+    case DType::kUint32:
+      return Put(static_cast<uint32_t>(Whole(element, width, at)), to);
+    case DType::kBfloat16:
+      break;  // no column holds it
   }
 }
 

@@ -67,7 +67,7 @@ absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader) {
     const bool fits = type.kind == ValueType::Kind::kEncoded ||
                       type.dtype == DType::kInt64 ||
                       type.dtype == DType::kFloat32 ||
-                      (type.dtype == DType::kUint8 && !type.shape.empty());
+                      (IsBytesFeature(type) && !type.shape.empty());
     if (!fits)
       return InvalidArgument("{}: types: no feature is \"{}\"", reader.op,
                              TypeText(type));

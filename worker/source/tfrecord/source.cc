@@ -223,11 +223,9 @@ Place TfrecordSource::PlaceOf(uint64_t sample) const {
 absl::Status TfrecordSource::Check(size_t feature,
                                    const FeatureValues& values) const {
   const ValueType& type = options_.types[feature];
-  const Kind wanted =
-      type.kind == ValueType::Kind::kEncoded || type.dtype == DType::kUint8
-          ? Kind::kBytes
-      : type.dtype == DType::kInt64 ? Kind::kInts
-                                    : Kind::kFloats;
+  const Kind wanted = IsBytesFeature(type)          ? Kind::kBytes
+                      : type.dtype == DType::kInt64 ? Kind::kInts
+                                                    : Kind::kFloats;
   const auto bad = [&](std::string_view what) {
     return InvalidArgument("feature \"{}\" {}, want {}",
                            options_.features[feature], what, TypeText(type));
@@ -238,7 +236,9 @@ absl::Status TfrecordSource::Check(size_t feature,
   if (wanted == Kind::kBytes) {
     if (values.count != 1) return bad(fmt::format("has {} values", elements));
     if (type.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
-    elements = values.bytes.size();
+    elements = values.bytes.size() / SizeOf(type.dtype);
+    if (values.bytes.size() % SizeOf(type.dtype) != 0)
+      return bad(fmt::format("has {} bytes", values.bytes.size()));
   }
   if (elements > max_bytes_ / SizeOf(type.dtype))
     return ResourceExhausted(
@@ -280,9 +280,9 @@ absl::StatusOr<StoredSample> TfrecordSource::Parse(Memory record,
       numbers += values[i].count * SizeOf(type.dtype);
     if (!IsOpen(type)) continue;
     field.shape = type.shape;
-    field.shape[0] =
-        static_cast<int64_t>((is_bytes ? field.bytes.size() : values[i].count) /
-                             StoredElements(type));
+    field.shape[0] = static_cast<int64_t>(
+        (is_bytes ? field.bytes.size() / SizeOf(type.dtype) : values[i].count) /
+        StoredElements(type));
   }
 
   std::byte* into = record.get() + size;

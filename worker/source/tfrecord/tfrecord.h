@@ -17,6 +17,7 @@
 // VarLenFeature):
 //   encoded             a bytes feature of one value, returned unchanged
 //   bytes, uint8[...]   the same; as many bytes as the type has elements
+//   uint16[...]         the same of all types that are only carried
 //   int64, float32      a feature of one number
 //   int64[4]            as many numbers as the type has elements
 //   int64[?,2]          a multiple of the elements of a row; may be none
@@ -45,6 +46,12 @@ struct TfrecordOptions {
   std::vector<ValueType> types;  // one for each feature
   std::vector<std::string> index;
 };
+
+// Returns whether a bytes feature holds values of the type.
+inline bool IsBytesFeature(const ValueType& type) {
+  return type.kind == ValueType::Kind::kEncoded ||
+         type.dtype == DType::kUint8 || IsCarried(type.dtype);
+}
 
 // Returns the reader node's arguments. kInvalidArgument: names the argument.
 absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader);

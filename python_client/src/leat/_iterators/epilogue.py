@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leat._iterators.placement import Piece
-from leat._library import native
+from leat._library import dtypes, native
 from leat.errors import InvalidArgument
 
 CHOICES = ("worker", "device")
@@ -65,7 +65,7 @@ def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Epilogue]:
         left = native.quick.leat_batches_epilogue(pointer, i)
         if left.dtype is None:
             continue
-        dtype = np.dtype(left.dtype.decode())
+        dtype = dtypes.of(left.dtype.decode())
         table = None
         if left.table:
             data = ctypes.string_at(left.table, left.table_bytes)

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from leat._graphs.graph import Node, Operation
-from leat._library import native, threads
+from leat._library import dtypes, native, threads
 from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
 
 _OP = "readers.external"
-_DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
 # Larger samples are copied without the GIL; for smaller ones, releasing it costs more.
 _SMALL_BYTES = 64 << 10
 _UNKNOWN = 2  # the code of an exception that is not a leat.Error
@@ -37,7 +36,7 @@ class _FieldType(NamedTuple):
             return cls(text, None, ())
         name, _, sizes = ("uint8[?]" if text == "bytes" else text).rstrip("]").partition("[")
         shape = tuple(None if size == "?" else int(size) for size in sizes.split(",")) if sizes else ()
-        return cls(text, np.dtype(name), shape)
+        return cls(text, dtypes.of(name), shape)
 
     @property
     def is_open(self) -> bool:
@@ -52,16 +51,22 @@ class _FieldType(NamedTuple):
                 return np.ascontiguousarray(value)
             raise InvalidArgument(f"got {_shown(value)}; expected the bytes of an image file")
         array = np.asarray(value)
-        if not hasattr(value, "dtype") and array.dtype != self.dtype and array.dtype.kind in "biuf":
-            converted = array.astype(self.dtype)  # Python's numbers have no type of their own
-            if array.dtype.kind == "f" and self.dtype.kind == "f" or np.array_equal(converted, array):
-                array = converted
+        if not hasattr(value, "dtype") and array.dtype.kind in "biuf":
+            array = self._as_wanted(array)  # Python's numbers have no type of their own
         fits = len(array.shape) == len(self.shape) and all(
             want is None or want == size for want, size in zip(self.shape, array.shape)
         )
         if array.dtype != self.dtype or not fits:
             raise InvalidArgument(f"got {_shown(value)}; expected {self.text}")
         return np.asarray(array, order="C")
+
+    def _as_wanted(self, array: np.ndarray) -> np.ndarray:
+        """Returns the numbers in the type, if it holds them; floats are rounded to it."""
+        if self.dtype is None or array.dtype == self.dtype or dtypes.is_bits(self.dtype):
+            return array
+        converted = array.astype(self.dtype)
+        floats = array.dtype.kind == "f" and "float" in self.dtype.name
+        return converted if floats or np.array_equal(converted, array) else array
 
 
 def _shown(value: Any) -> str:
@@ -75,14 +80,14 @@ def _type_text(given: Any) -> str:
         return given
     try:
         dtype, shape = given
-        name = np.dtype(dtype).name
+        name = dtypes.name_of(dtype)
         sizes = ["?" if size is None else str(size.__index__()) for size in shape]
     except (TypeError, ValueError, AttributeError):
         raise InvalidArgument(
             f"types has {given!r:.80}; expected a text such as 'encoded', 'int32', 'uint8[?,?,3]', or (dtype, shape)"
         ) from None
-    if name not in _DTYPES:
-        raise InvalidArgument(f"types has dtype {name}; expected one of {', '.join(_DTYPES)}")
+    if name not in dtypes.NAMES:
+        raise InvalidArgument(f"types has dtype {name}; expected one of {', '.join(dtypes.NAMES)}")
     return f"{name}[{','.join(sizes)}]" if sizes else name
 
 
@@ -238,7 +243,7 @@ def external_source(
             the process must take all rows; continuing from a position skips the samples before it. One call at a time.
         types: the type of each value: "encoded" (an image file's bytes), "bytes", "int32" (a number), "float32[4]",
             "uint8[?,?,3]" (an array whose first sizes vary); or a dtype and a shape: ("uint8", (None, None, 3)).
-            Elements are bool, uint8, int32, int64, float16 or float32.
+            Elements are bool, int8 to int64, uint8 to uint32, float16, float32 or bfloat16.
         num_samples: how many samples there are; None: the source's length.
         name: the data's name, part of the plan hash: equal names, types and numbers promise equal samples.
 

@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from leat._library import dlpack as _dlpack, native
+from leat._library import dlpack as _dlpack, dtypes, native
 
 
 @functools.cache
 def _dtype(name: bytes) -> np.dtype:
-    return np.dtype(name.decode())
+    return dtypes.of(name.decode())
+
+
+def _is_foreign(name: bytes) -> bool:
+    """True if NumPy's array interface has no text for the dtype, which a view has to set."""
+    return name == b"bfloat16"
 
 
 class Buffer:
@@ -83,7 +88,8 @@ def arrays(buffer: Buffer) -> dict[str, np.ndarray]:
         if tensor.bytes == 0:
             result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), _dtype(tensor.dtype))
         else:
-            result[name] = np.asarray(_Memory(buffer, tensor))
+            array = np.asarray(_Memory(buffer, tensor))
+            result[name] = array.view(_dtype(tensor.dtype)) if _is_foreign(tensor.dtype) else array
     return result
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Protocol
 
-import numpy as np
-
-from leat._library import native
+from leat._library import dtypes, native
 
 
 class _Owner(Protocol):
@@ -43,7 +41,7 @@ class Tensor:
         self._buffer = buffer
         self._index = index
         self.name: str = tensor.name.decode()
-        self.dtype = np.dtype(tensor.dtype.decode())
+        self.dtype = dtypes.of(tensor.dtype.decode())
         self.shape = tuple(tensor.shape[: tensor.rank])
         self.device: int = tensor.device
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
+from leat._library import dtypes
+
+_DTYPES = {f"D_TYPE_{name.upper()}": name for name in dtypes.NAMES}
 
 
 class Field(NamedTuple):
@@ -55,6 +57,6 @@ def sources_of(spec: dict[str, Any], datasets: list[dict[str, Any]]) -> tuple[So
 def schema_of(job: dict[str, Any]) -> dict[str, Field]:
     """Returns the arrays of a batch by name."""
     return {
-        field["name"]: Field(np.dtype(_DTYPES[field["dtype"]]), tuple(int(size) for size in field.get("shape", ())))
+        field["name"]: Field(dtypes.of(_DTYPES[field["dtype"]]), tuple(int(size) for size in field.get("shape", ())))
         for field in job["schema"]
     }

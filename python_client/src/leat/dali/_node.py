@@ -254,6 +254,8 @@ def apply(op: str, *inputs: Any, **args: Any) -> Any:
 
 
 _RANKS = ("bool", "uint8", "int32", "int64", "float16", "float32")
+# Where a number is rounded before it is saturated: 255.5 is 256 before it is the greatest byte.
+_WHOLE = {"int64": "int64", "uint32": "int64"} | dict.fromkeys("uint8 int8 int16 uint16 int32".split(), "int32")
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
@@ -354,10 +356,8 @@ def cast(x: DataNode, dtype: str) -> DataNode:
     """Converts to another type; returns `x` if it has that type. One half is rounded away from zero, as in DALI."""
     if x.dtype == dtype:
         return x
-    if dtype in ("uint8", "int32", "int64") and x.dtype in (None, "float16", "float32", "float64"):
-        node = _rounded(x, dtype)
-    else:
-        node = apply("cast", x, dtype=dtype)
+    rounds = dtype in _WHOLE and x.dtype in (None, "float16", "float32", "float64")
+    node = _rounded(x, dtype) if rounds else apply("cast", x, dtype=dtype)
     return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
 
 
@@ -367,7 +367,7 @@ def _rounded(x: DataNode, dtype: str) -> Node:
     The library makes 2 of 2.5; the rest, 0.5, has the sign of 2.5, so the result is 2 + 1. It makes 2 of 1.5; the rest,
     -0.5, does not have the sign of 1.5, so 2 stays. The difference is exact wherever there are fractions.
     """
-    wide = "int32" if dtype == "uint8" else dtype  # so that 255.5 is 256 before it is the greatest byte
+    wide = _WHOLE[dtype]
     whole = apply("cast", x, dtype=wide)
     rest = apply("sub", x, whole)
     up = apply("bitwise_and", apply("eq", rest, 0.5), apply("gt", x, 0))

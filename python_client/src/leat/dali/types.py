@@ -100,6 +100,9 @@ _NUMPY = {
 _OF_NUMPY = {np.dtype(value): key for key, value in _NUMPY.items()}
 # The types that workers compute with.
 _OURS = {"bool", "uint8", "int32", "int64", "float16", "float32"}
+# Those that workers carry, and do not compute with.
+_CARRIED = {"int8", "int16", "uint16", "uint32"}
+_OF_CARRIED = {"fn.cast", "fn.readers.webdataset"}
 _PIXELS = {"uint8", "float16", "float32"}
 _DECODERS = ("image", "image_crop", "image_random_crop", "image_slice")
 _OF_PIXELS = {"fn.crop_mirror_normalize", *(f"fn.decoders.{each}" for each in _DECODERS)}
@@ -128,6 +131,8 @@ def from_numpy_type(numpy_type: Any) -> DALIDataType:
 
 def computed_by(operator: str) -> set[str]:
     """Returns the names of the output types that an operator, such as "fn.cast", supports."""
+    if operator in _OF_CARRIED:
+        return _OURS | _CARRIED
     return _PIXELS if operator in _OF_PIXELS else _OURS
 
 

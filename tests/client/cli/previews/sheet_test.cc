@@ -215,6 +215,33 @@ TEST(Previews, FloatsAreShownSensibly) {
             128);
 }
 
+TEST(Previews, EveryTypeIsRead) {
+  const auto first = [](const char* dtype, auto value) {
+    return First(MakeField("x", dtype, {1, 2, 2},
+                           std::vector<decltype(value)>(4, value)));
+  };
+  EXPECT_EQ(first("bool", uint8_t{1}), 255);
+  EXPECT_EQ(first("uint8", uint8_t{100}), 100);
+  EXPECT_EQ(first("int8", int8_t{100}), 100);
+  EXPECT_EQ(first("int16", int16_t{100}), 100);
+  EXPECT_EQ(first("uint16", uint16_t{100}), 100);
+  EXPECT_EQ(first("int32", int32_t{100}), 100);
+  EXPECT_EQ(first("uint32", uint32_t{100}), 100);
+  EXPECT_EQ(first("int64", int64_t{100}), 100);
+  EXPECT_EQ(first("bfloat16", uint16_t{0x42c8}), 100);
+  const auto whole = [](const char* dtype, auto value) {
+    const Field field =
+        MakeField("x", dtype, {2}, std::vector<decltype(value)>(2, value));
+    return WholeAt(RowsOf(field), 1);
+  };
+  EXPECT_EQ(whole("int8", int8_t{-7}), -7);
+  EXPECT_EQ(whole("int16", int16_t{-700}), -700);
+  EXPECT_EQ(whole("uint16", uint16_t{65535}), 65535);
+  EXPECT_EQ(whole("uint32", UINT32_MAX), 4294967295);
+  EXPECT_EQ(whole("bool", uint8_t{1}), 1);
+  EXPECT_EQ(whole("bfloat16", uint16_t{0x42c8}), std::nullopt);
+}
+
 TEST(Previews, ChannelsFirstAndLastGiveTheSamePicture) {
   std::vector<uint8_t> last, first(12);
   for (uint8_t i = 0; i < 12; ++i) {

@@ -129,7 +129,8 @@ inline void CompareTypes(KernelRunner& runner) {
   const std::string image = testing::MakeJpeg({.width = 30, .height = 20});
   Scratch scratch({});
   for (const char* dtype :
-       {"bool", "uint8", "int32", "int64", "float16", "float32"}) {
+       {"bool", "uint8", "int32", "int64", "float16", "float32", "int8",
+        "int16", "uint16", "uint32", "bfloat16"}) {
     Graph graph =
         ChainOf({{"crop", {}, {{"size", Ints{7, 9}}}},
                  {"normalize",

@@ -219,8 +219,8 @@ class RandomStagedNodes {
       case 1:
         return {"cast",
                 {},
-                {{"dtype", Word({"bool", "uint8", "int32", "int64", "float16",
-                                 "float32"})}}};
+                {{"dtype", Word({"bool", "uint8", "int64", "float16", "int8",
+                                 "int16", "uint16", "uint32", "bfloat16"})}}};
       case 2:
         return {"normalize",
                 {},

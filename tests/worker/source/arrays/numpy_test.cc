@@ -11,6 +11,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/worker/job/records_alone.h"
+#include "tests/worker/source/arrays/npy_maker.h"
 #include "tests/worker/source/loader_support.h"
 #include "tests/worker/temp_dir.h"
 
@@ -20,28 +21,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-
-std::string Npy(const std::string& dictionary, std::string_view data,
-                int version = 1) {
-  std::string header = dictionary;
-  const size_t prefix = version == 1 ? 10 : 12;
-  while ((prefix + header.size() + 1) % 64 != 0) header += ' ';
-  header += '\n';
-  std::string file = "\x93NUMPY";
-  file += static_cast<char>(version);
-  file += '\0';
-  file += version == 1 ? Little(static_cast<uint16_t>(header.size()))
-                       : Little(static_cast<uint32_t>(header.size()));
-  return file + header + std::string(data);
-}
-
-std::string Npy(const std::string& descr, const std::string& shape,
-                std::string_view data, bool fortran = false) {
-  return Npy(
-      fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}",
-                  descr, fortran ? "True" : "False", shape),
-      data);
-}
 
 class NumpyTest : public ::testing::Test {
  protected:
@@ -218,9 +197,12 @@ TEST_F(NumpyTest, FortranOrderIsTransposed) {
 
 TEST_F(NumpyTest, EveryTypeAndVersionIsRead) {
   const std::pair<const char*, DType> known[] = {
-      {"|b1", DType::kBool},    {"|u1", DType::kUint8},
-      {"<i4", DType::kInt32},   {"<i8", DType::kInt64},
-      {"<f2", DType::kFloat16}, {"<f4", DType::kFloat32}};
+      {"|b1", DType::kBool},     {"|u1", DType::kUint8},
+      {"<i4", DType::kInt32},    {"<i8", DType::kInt64},
+      {"<f2", DType::kFloat16},  {"<f4", DType::kFloat32},
+      {"|i1", DType::kInt8},     {"<i2", DType::kInt16},
+      {"<u2", DType::kUint16},   {"<u4", DType::kUint32},
+      {"<V2", DType::kBfloat16}, {"|V2", DType::kBfloat16}};
   for (const auto& [descr, dtype] : known) {
     for (const int version : {1, 2, 3}) {
       const std::string file = dir_.Write(
@@ -244,8 +226,8 @@ TEST_F(NumpyTest, TrueIsOneWhateverIsStored) {
 
 TEST_F(NumpyTest, OtherTypesAreRefusedByName) {
   const std::string data(64, 'x');
-  for (const char* descr : {"<f8", "<u2", "|i1", "<c8", "<U4", "|S3", "|O",
-                            "<M8[ns]", "", "=f4", "<f44"}) {
+  for (const char* descr : {"<f8", "<u8", "|V1", "<V4", "|i2", "<c8", "<U4",
+                            "|S3", "|O", "<M8[ns]", "", "=f4", "<f44"}) {
     const absl::Status status = ErrorOf(Npy(descr, "(1,)", data));
     EXPECT_TRUE(absl::IsUnimplemented(status)) << descr << status;
     EXPECT_THAT(Message(status), HasSubstr(fmt::format("'{}'", descr)));

@@ -65,7 +65,7 @@ TEST_F(MdsTest, AnUnknownColumnIsNamedWithThoseThereAre) {
   EXPECT_TRUE(absl::IsInvalidArgument(IndexError(Reader({"text", "text"}))));
 }
 
-TEST_F(MdsTest, NumbersAreWidenedOrAsTheyAre) {
+TEST_F(MdsTest, NumbersAreAsTheyAreAndDoublesAreRounded) {
   const auto read = [&]<class T>(const char* encoding, auto stored, T) {
     const auto sample =
         ReadColumn(encoding, std::to_string(sizeof stored), Little(stored));
@@ -75,11 +75,15 @@ TEST_F(MdsTest, NumbersAreWidenedOrAsTheyAre) {
   EXPECT_THAT(read("int", int64_t{-5}, int64_t{}), ElementsAre(-5));
   EXPECT_THAT(read("int64", int64_t{-5}, int64_t{}), ElementsAre(-5));
   EXPECT_THAT(read("int32", int32_t{-5}, int32_t{}), ElementsAre(-5));
-  EXPECT_THAT(read("int16", int16_t{-5}, int32_t{}), ElementsAre(-5));
-  EXPECT_THAT(read("int8", int8_t{-5}, int32_t{}), ElementsAre(-5));
+  EXPECT_THAT(read("int16", int16_t{-5}, int16_t{}), ElementsAre(-5));
+  EXPECT_EQ(type_.dtype, DType::kInt16);
+  EXPECT_THAT(read("int8", int8_t{-5}, int8_t{}), ElementsAre(-5));
+  EXPECT_EQ(type_.dtype, DType::kInt8);
   EXPECT_THAT(read("uint8", uint8_t{250}, uint8_t{}), ElementsAre(250));
-  EXPECT_THAT(read("uint16", uint16_t{65535}, int32_t{}), ElementsAre(65535));
-  EXPECT_THAT(read("uint32", UINT32_MAX, int64_t{}), ElementsAre(UINT32_MAX));
+  EXPECT_THAT(read("uint16", uint16_t{65535}, uint16_t{}), ElementsAre(65535));
+  EXPECT_EQ(type_.dtype, DType::kUint16);
+  EXPECT_THAT(read("uint32", UINT32_MAX, uint32_t{}), ElementsAre(UINT32_MAX));
+  EXPECT_EQ(type_.dtype, DType::kUint32);
   EXPECT_THAT(read("float16", uint16_t{0x3c00}, uint16_t{}),
               ElementsAre(0x3c00));
   EXPECT_EQ(type_.dtype, DType::kFloat16);
@@ -93,8 +97,8 @@ TEST_F(MdsTest, ArraysHaveTheirDeclaredShape) {
                                  BytesOfValues<int16_t>({1, 2, 3, 4, 5, -6}));
   ASSERT_TRUE(sample.ok()) << sample.status();
   EXPECT_EQ(type_,
-            (ValueType{ValueType::Kind::kTensor, DType::kInt32, {2, 3}}));
-  EXPECT_THAT(ValuesOf<int32_t>(sample->fields[0]),
+            (ValueType{ValueType::Kind::kTensor, DType::kInt16, {2, 3}}));
+  EXPECT_THAT(ValuesOf<int16_t>(sample->fields[0]),
               ElementsAre(1, 2, 3, 4, 5, -6));
 }
 

@@ -128,6 +128,15 @@ TEST_F(ParquetTest, NumbersMayBeReadWider) {
               ElementsAre(209));
   EXPECT_THAT(Read<int64_t>(*Open(Of("flat", {"small"}, {"int64"})), 9),
               ElementsAre(209));
+  EXPECT_THAT(Read<int16_t>(*Open(Of("flat", {"small"}, {"int16"})), 9),
+              ElementsAre(209));
+  EXPECT_THAT(Read<uint16_t>(*Open(Of("flat", {"small"}, {"uint16"})), 9),
+              ElementsAre(209));
+  EXPECT_THAT(Read<uint32_t>(*Open(Of("flat", {"small"}, {"uint32"})), 9),
+              ElementsAre(209));
+  for (const char* type : {"int8", "bfloat16"})
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(IndexError(Of("flat", {"small"}, {type}))));
 }
 
 TEST_F(ParquetTest, BytesMayBeElements) {

@@ -83,6 +83,29 @@ TEST_F(TfrecordTest, FeaturesHaveTheirTypes) {
   EXPECT_EQ(Numbers<float>(sample->fields[6]), std::vector<float>{0.5f});
 }
 
+TEST_F(TfrecordTest, BytesAreElementsOfTypesThatAreOnlyCarried) {
+  features_ = {"many", "two"};
+  for (const char* type : {"int8", "int16", "uint16", "uint32", "bfloat16"}) {
+    types_ = {std::string(type) + "[?]", std::string(type) + "[2]"};
+    const size_t size = SizeOf(*ParseDType(type));
+    const std::string many(3 * size, 'm'), two(2 * size, 't');
+    const auto source = Open(Reader({dir_.Write(
+        "f", TfrecordOf(ExampleOf({{"many", BytesFeature({many})},
+                                   {"two", BytesFeature({two})}})))}));
+    ASSERT_NE(source, nullptr);
+    const auto sample = source->Read(0);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    EXPECT_EQ(sample->fields[0].shape, Shape({3})) << type;
+    EXPECT_EQ(Text(sample->fields[0]), many);
+    EXPECT_EQ(Text(sample->fields[1]), two);
+  }
+  const auto odd = Open(Reader({dir_.Write(
+      "f", TfrecordOf(ExampleOf({{"many", BytesFeature({"abc"})},
+                                 {"two", BytesFeature({"abcd"})}})))}));
+  EXPECT_THAT(std::string(Message(odd->Read(0).status())),
+              HasSubstr("feature \"many\" has 3 bytes, want bfloat16 (?,)"));
+}
+
 TEST_F(TfrecordTest, ALongListOfPathsIsWhatTheSameShortOneIs) {
   const Texts paths = {dir_.Write("a.tfrecord", Labelled("a", 1)),
                        dir_.Write("b.tfrecord", Labelled("b", 2))};

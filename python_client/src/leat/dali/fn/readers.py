@@ -268,7 +268,7 @@ def webdataset(
     words = words or [types.UINT8] * len(extensions)
     if len(words) != len(extensions):
         raise InvalidArgument(f"{where}: dtypes has {len(words)} types and ext {len(extensions)}; expected as many")
-    names = [types.name_of(f"{where}: dtypes", each) for each in words]
+    names = [types.name_of(f"{where}: dtypes", each, types.computed_by(where)) for each in words]
     archives = _paths(f"{where}: paths", paths)
     index = _indexes(f"{where}: index_paths", index_paths, "paths", len(archives))
     reader = _reader("readers.webdataset", name, shards)

@@ -14,8 +14,9 @@ from leat.errors import InvalidArgument
 
 @operator("cast")
 def cast(input: DataNode, *, dtype: Any) -> DataNode:
-    """Converts to another type; for integers, values are rounded and saturated."""
-    return _node.cast(input, types.name_of("fn.cast: dtype", dtype))
+    """Converts to another type; for integers, values are rounded and saturated. Operators do not compute with int8,
+    int16, uint16 and uint32."""
+    return _node.cast(input, types.name_of("fn.cast: dtype", dtype, types.computed_by("fn.cast")))
 
 
 @operator("cast_like")
