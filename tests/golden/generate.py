@@ -16,6 +16,7 @@ import pathlib
 import struct
 import sys
 
+import conditions
 import packing
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -326,6 +327,10 @@ def shares_file():
     yield from layout_lines()
 
 
+def conditions_file():
+    yield from conditions.lines(lambda i: mix64(i * GOLDEN & M64))
+
+
 FILES = {
     "permutation.txt": permutation_file,
     "mix_key.txt": mix_key_file,
@@ -334,6 +339,7 @@ FILES = {
     "plan_hash.txt": plan_hash_file,
     "shares.txt": shares_file,
     "packing.txt": lambda: packing.packing_file(mix64),
+    "conditions.txt": conditions_file,
 }
 
 
