@@ -103,8 +103,14 @@ absl::Status CheckSelections(const JobSpec& spec) {
     const Selection& selection = SelectionOf(spec, i);
     if (!IsSet(selection)) continue;
     RETURN_IF_ERROR(CheckSelection(selection));
-    return InvalidArgument("selection \"{}\": this release takes all samples",
-                           ShownText(selection));
+    if (IsExternal(spec))
+      return InvalidArgument(
+          "selection \"{}\": the samples of {} are brought by consumers; want "
+          "none",
+          ShownText(selection), kExternalReader);
+    if (HasGroupShares(selection))
+      return InvalidArgument("selection \"{}\": this release takes all samples",
+                             ShownText(selection));
   }
   return absl::OkStatus();
 }

@@ -208,9 +208,9 @@ void AddAugmentSeed(const JobSpec& spec, Sha256* hash) {
   if (AugmentSeed(spec) != spec.seed)
     hash->UpdateField("augment_seed").UpdateU64(AugmentSeed(spec));
 }
-void AddSelection(const Selection& selection, Sha256* hash) {
+void AddSelection(const Selection& selection, bool place, Sha256* hash) {
   if (IsSet(selection))
-    hash->UpdateField("selection").UpdateField(CanonicalText(selection));
+    hash->UpdateField("selection").UpdateField(CanonicalText(selection, place));
 }
 
 Digest HashOfPlan(std::string_view version, const Graph& pipeline,
@@ -228,7 +228,7 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   // Before this field, draws for a step used each row's pass.
   if (spec.last_batch == LastBatch::kStream && DrawsForSteps(pipeline))
     hash.UpdateField("draws_for_steps");
-  AddSelection(spec.selection, &hash);
+  AddSelection(spec.selection, version == kPlanHashVersion, &hash);
   AddAugmentSeed(spec, &hash);
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
@@ -286,7 +286,7 @@ Digest HashOfMixture(std::string_view version, const JobSpec& spec,
     const Graph& pipeline = spec.sources[i].pipeline;
     hash.UpdateU64(i).UpdateField(
         CanonicalText(with_places ? pipeline : WithoutPlaces(pipeline)));
-    AddSelection(spec.sources[i].selection, &hash);
+    AddSelection(spec.sources[i].selection, with_places, &hash);
     const Digest digest = digest_of(i);
     hash.Update(std::as_bytes(std::span(digest)));
   }
@@ -337,6 +337,14 @@ bool RedactPlaces(Graph* pipeline) {
         for (std::string& place : list->first) redact(&place);
     }
   }
+  return redacted;
+}
+
+bool RedactPlaces(Selection* selection) {
+  std::string& uri = selection->arrangement.samples.uri;
+  std::string shown = RedactedUri(uri);
+  const bool redacted = shown != uri;
+  uri = std::move(shown);
   return redacted;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -106,6 +107,9 @@ inline Graph& PipelineOf(JobSpec& spec, size_t source) {
 inline const Selection& SelectionOf(const JobSpec& spec, size_t source) {
   return IsMixture(spec) ? spec.sources[source].selection : spec.selection;
 }
+inline Selection& SelectionOf(JobSpec& spec, size_t source) {
+  return IsMixture(spec) ? spec.sources[source].selection : spec.selection;
+}
 // Returns the seed of random operators.
 inline uint64_t AugmentSeed(const JobSpec& spec) {
   return spec.augment_seed.value_or(spec.seed);
@@ -123,7 +127,8 @@ bool IsExternal(const JobSpec& spec);
 inline constexpr uint64_t kMaxSuppliedBytes = 64u << 20;
 
 struct DatasetInfo {
-  // Hex of the hash of the reader's canonical text: one dataset per reader.
+  // Hex of the hash of the reader's canonical text, and of the arrangement's:
+  // one dataset for each.
   std::string id;
   std::string name;    // for people
   std::string reader;  // canonical text of the reader node
@@ -143,7 +148,16 @@ struct DatasetInfo {
   std::vector<ValueType> types;
   // Runs of samples with names; empty if the listing found none.
   std::vector<Group> groups;
+  // The dataset that this one arranges, and the arrangement's canonical text
+  // (core/plan/arrangement.h); nullptr: it is stored as it was listed. A base
+  // has no base.
+  std::shared_ptr<const DatasetInfo> base = nullptr;
+  std::string arrangement{};
 };
+// Returns the dataset whose records are stored: the base, or this one.
+inline const DatasetInfo& StoredDataset(const DatasetInfo& dataset) {
+  return dataset.base == nullptr ? dataset : *dataset.base;
+}
 
 struct JobInfo {
   JobSpec spec;  // pipelines normalised
@@ -183,6 +197,7 @@ Digest PositionHash(const JobInfo& job, uint64_t step);
 // Removes from the readers' places what may be secret (RedactedUri). Returns
 // whether there was any; then the pipeline does not hash to the plan hash.
 bool RedactPlaces(Graph* pipeline);
+bool RedactPlaces(Selection* selection);
 // Returns the differences for people: "batch 64 != 128; seed 1 != 2"; empty if
 // there are none. A wanted kAuto equals any class.
 std::string Difference(const JobSpec& existing, const JobSpec& wanted);

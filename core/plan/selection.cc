@@ -21,8 +21,8 @@ std::vector<GroupShare> Sorted(std::vector<GroupShare> shares) {
 
 }  // namespace
 
-std::string CanonicalText(const Selection& selection) {
-  std::string text;
+std::string CanonicalText(const Selection& selection, bool place) {
+  std::string text = CanonicalText(selection.arrangement, place);
   if (selection.balanced) text += "balanced\n";
   for (const GroupShare& share : Sorted(selection.shares)) {
     text += "share ";
@@ -35,6 +35,7 @@ std::string CanonicalText(const Selection& selection) {
 }
 
 std::string ShownText(const Selection& selection) {
+  if (IsSet(selection.arrangement)) return ShownText(selection.arrangement);
   if (selection.balanced) return "balanced";
   if (selection.shares.empty()) return "all samples";
   std::vector<std::string> texts;
@@ -50,6 +51,11 @@ std::string ShownText(const Selection& selection) {
 }
 
 absl::Status CheckSelection(const Selection& selection) {
+  RETURN_IF_ERROR(CheckArrangement(selection.arrangement));
+  if (IsSet(selection.arrangement) && HasGroupShares(selection))
+    return InvalidArgument(
+        "weights: {} has no groups yet: want weights without samples and where",
+        ShownText(selection.arrangement));
   const std::vector<GroupShare>& shares = selection.shares;
   if (selection.balanced && !shares.empty())
     return InvalidArgument(

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/plan/arrangement.h"
 
 namespace leat {
 
@@ -38,6 +39,8 @@ struct GroupShare {
 inline constexpr std::string_view kOtherGroups = "*";
 
 struct Selection {
+  // Which samples there are; groups are runs of these.
+  Arrangement arrangement;
   // At most one of these is set.
   bool balanced = false;           // every group that has samples, evenly
   std::vector<GroupShare> shares;  // of groups
@@ -52,13 +55,13 @@ inline bool HasGroupShares(const Selection& selection) {
 // Returns whether the selection says anything. Without one a job has all
 // samples in passes, and its hashes do not mention a selection.
 inline bool IsSet(const Selection& selection) {
-  return HasGroupShares(selection);
+  return HasGroupShares(selection) || IsSet(selection.arrangement);
 }
 
 // Returns one line for each thing that the selection says, with shares in the
 // order of their names: "balanced\n", "share \"cat\" 0x1p-1\n". Plan hashes
-// contain it. "" if nothing is set.
-std::string CanonicalText(const Selection& selection);
+// contain it. "" if nothing is set. `place`: as for arrangements.
+std::string CanonicalText(const Selection& selection, bool place = true);
 // Returns the same for people: "balanced", "cat=0.5 dog=0.5"; "all samples" if
 // nothing is set.
 std::string ShownText(const Selection& selection);

@@ -103,6 +103,8 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   for (const ValueType& type : dataset.types)
     *proto.add_types() = ToProto(type);
   SetGroups(dataset.groups, proto.mutable_groups());
+  proto.set_arrangement(Redacted(dataset.arrangement));
+  if (dataset.base != nullptr) *proto.mutable_base() = ToProto(*dataset.base);
   return proto;
 }
 
@@ -128,7 +130,8 @@ v1::Job ShownToProto(const JobInfo& job) {
   JobInfo shown = job;
   bool redacted = false;
   for (size_t i = 0; i < NumSources(shown.spec); ++i)
-    redacted = RedactPlaces(&PipelineOf(shown.spec, i)) || redacted;
+    redacted = RedactPlaces(&PipelineOf(shown.spec, i)) |
+               RedactPlaces(&SelectionOf(shown.spec, i)) | redacted;
   v1::Job proto = ToProto(shown);
   proto.set_redacted(redacted);
   return proto;
@@ -239,7 +242,9 @@ absl::StatusOr<std::vector<ValueType>> FromProto(
   return types;
 }
 
-absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
+namespace {
+
+absl::StatusOr<DatasetInfo> DatasetFrom(const v1::Dataset& proto) {
   if (proto.classes_size() > kMaxClasses)
     return InvalidArgument("dataset {}: {} classes, at most {}", proto.name(),
                            proto.classes_size(), kMaxClasses);
@@ -252,12 +257,24 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   if (!proto.content().empty()) {
     ASSIGN_OR_RETURN(dataset.content, DigestOf("content", proto.content()));
   }
-  ASSIGN_OR_RETURN(dataset.shards, FromProto(proto.shards()));
+  ASSIGN_OR_RETURN(dataset.shards, rpc::FromProto(proto.shards()));
   dataset.bytes = proto.bytes();
   dataset.classes.assign(proto.classes().begin(), proto.classes().end());
-  ASSIGN_OR_RETURN(dataset.types, FromProto(proto.types()));
+  ASSIGN_OR_RETURN(dataset.types, rpc::FromProto(proto.types()));
   ASSIGN_OR_RETURN(dataset.groups,
                    GroupsFrom(proto.groups(), dataset.shards.num_samples()));
+  return dataset;
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
+  ASSIGN_OR_RETURN(DatasetInfo dataset, DatasetFrom(proto));
+  dataset.arrangement = proto.arrangement();
+  if (!proto.has_base()) return dataset;
+  // A base has none itself, so that no message nests deeply.
+  ASSIGN_OR_RETURN(DatasetInfo base, DatasetFrom(proto.base()));
+  dataset.base = std::make_shared<const DatasetInfo>(std::move(base));
   return dataset;
 }
 

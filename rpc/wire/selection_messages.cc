@@ -6,8 +6,26 @@
 
 namespace leat::rpc {
 
-v1::Selection ToProto(const Selection& selection) {
+v1::Selection ToProto(const Arrangement& arrangement) {
   v1::Selection proto;
+  proto.set_where(arrangement.where);
+  const Numbers& samples = arrangement.samples;
+  if (!IsSet(samples)) return proto;
+  v1::Numbers* numbers = proto.mutable_samples();
+  numbers->set_uri(samples.uri);
+  numbers->set_begin(samples.begin);
+  numbers->set_end(samples.end);
+  numbers->set_step(samples.step);
+  uint64_t before = 0;
+  for (const uint64_t number : samples.list) {
+    numbers->add_gaps(static_cast<int64_t>(number - before));
+    before = number;
+  }
+  return proto;
+}
+
+v1::Selection ToProto(const Selection& selection) {
+  v1::Selection proto = ToProto(selection.arrangement);
   proto.set_balanced(selection.balanced);
   for (const GroupShare& share : selection.shares) {
     v1::GroupShare* out = proto.add_shares();
@@ -27,11 +45,38 @@ void SetGroups(const std::vector<Group>& groups,
   }
 }
 
+absl::StatusOr<Arrangement> ArrangementFrom(const v1::Selection& proto) {
+  const v1::Numbers& numbers = proto.samples();
+  if (numbers.gaps_size() > static_cast<int>(kMaxListedNumbers))
+    return InvalidArgument(
+        "samples: a list of {}: want at most {}, a range, or a .npy file",
+        numbers.gaps_size(), kMaxListedNumbers);
+  Arrangement arrangement{.samples = {.list = {},
+                                      .uri = numbers.uri(),
+                                      .begin = numbers.begin(),
+                                      .end = numbers.end(),
+                                      .step = numbers.step()},
+                          .where = proto.where()};
+  uint64_t number = 0;
+  for (const int64_t gap : numbers.gaps()) {
+    number += static_cast<uint64_t>(gap);
+    if (number >= kMaxSamples)
+      return InvalidArgument("samples has {}: want numbers below {}", number,
+                             kMaxSamples);
+    arrangement.samples.list.push_back(number);
+  }
+  // Texts and hashes of what comes from here need a condition that is one.
+  RETURN_IF_ERROR(CheckArrangement(arrangement));
+  return arrangement;
+}
+
 absl::StatusOr<Selection> FromProto(const v1::Selection& proto) {
   if (proto.shares_size() > static_cast<int>(kMaxGroups))
     return InvalidArgument("weights has {} groups: want at most {}",
                            proto.shares_size(), kMaxGroups);
-  Selection selection{.balanced = proto.balanced(), .shares = {}};
+  Selection selection{
+      .arrangement = {}, .balanced = proto.balanced(), .shares = {}};
+  ASSIGN_OR_RETURN(selection.arrangement, ArrangementFrom(proto));
   for (const v1::GroupShare& share : proto.shares())
     selection.shares.push_back({share.name(), share.share()});
   return selection;

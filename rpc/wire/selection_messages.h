@@ -13,11 +13,16 @@
 namespace leat::rpc {
 
 v1::Selection ToProto(const Selection& selection);
+v1::Selection ToProto(const Arrangement& arrangement);
 // Groups of both sides have the same order.
 void SetGroups(const std::vector<Group>& groups,
                google::protobuf::RepeatedPtrField<v1::Group>* protos);
 
-// kInvalidArgument: more than kMaxGroups shares. CheckSelection
+// Reads what a selection says of samples. kInvalidArgument: CheckArrangement
+// refuses it.
+absl::StatusOr<Arrangement> ArrangementFrom(const v1::Selection& selection);
+// kInvalidArgument: more than kMaxGroups shares, or as ArrangementFrom.
+// CheckSelection
 // (core/plan/selection.h) examines what they say.
 absl::StatusOr<Selection> FromProto(const v1::Selection& selection);
 // kInvalidArgument: more than kMaxGroups, or other than `samples` samples in

@@ -48,11 +48,12 @@ bool FailsToRead(const Membership::Worker& worker, const Node& reader) {
 
 absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
                            const std::string& reader_text, const Want& want,
-                           Now now) {
+                           Now now, const Over& over) {
   if (Request* request = Find(dataset_id)) {
     if (!request->worker.empty()) return absl::OkStatus();
     request->look_only &= want.look_only;
     if (!want.look) request->look.reset();
+    request->over = over;
     return absl::OkStatus();
   }
   if (requests_.size() >= config_.max_requests)
@@ -62,6 +63,7 @@ absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
   Request& request = requests_[dataset_id];
   request.reader = reader;
   request.reader_text = reader_text;
+  request.over = over;
   request.look = want.look;
   request.look_only = want.look_only;
   request.started = now.mono;
@@ -110,6 +112,8 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
                           {.dataset_id = id,
                            .request_id = request.request_id,
                            .reader = request.reader,
+                           .arrangement = request.over.arrangement,
+                           .base = request.over.base,
                            .look = request.look,
                            .look_only = request.look_only}});
   }

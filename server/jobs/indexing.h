@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Indexing decides which worker lists which dataset, or looks at it again.
-// Datasets are identified by their readers here (PreparedJob::reader_id),
-// because a dataset that is not listed yet has no other identity.
+// Datasets are identified by their readers here, and arrangements of them by
+// reader and arrangement (PreparedSource::listing_id), because a dataset that is
+// not listed yet has no other identity.
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
 // that worker is lost, or takes longer than `attempt_timeout`, another worker
@@ -40,11 +41,20 @@ struct IndexingConfig {
 // path, as of one that is. A reader without a path has the beginning of its id.
 std::string ProposedName(std::string_view reader_text, std::string_view id);
 
+// An arrangement that is listed over a dataset; no base: the reader's dataset is
+// listed.
+struct ArrangedOver {
+  Arrangement arrangement{};
+  std::shared_ptr<const DatasetInfo> base{};
+};
+
 class Indexing {
  public:
+  using Over = ArrangedOver;
   struct Request {
     Node reader;
     std::string reader_text;
+    Over over;
     uint64_t request_id = 0;
     std::string worker;  // empty: no worker was ready
     int attempts = 0;
@@ -84,7 +94,8 @@ class Indexing {
   // begun serves all callers: it lists unless all want only a look, and it
   // skips the look if any caller wants that. kResourceExhausted: too many.
   absl::Status Ask(const std::string& dataset_id, const Node& reader,
-                   const std::string& reader_text, const Want& want, Now now);
+                   const std::string& reader_text, const Want& want, Now now,
+                   const Over& over = {});
   // Assigns waiting requests to ready workers. Returns the messages to send.
   std::vector<Directive> Assign(const Membership& membership, Now now);
   // Reports that `worker` is gone: its requests wait again, or are given up.

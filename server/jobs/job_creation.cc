@@ -107,10 +107,11 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
     if (relist_ == Relist::kNever) return answer;
     waits_for_.clear();
     for (size_t i = 0; i < job_->sources.size(); ++i) {
-      const DatasetRecord& dataset =
-          *state.FindDataset(existing->info->datasets[i].id);
+      const DatasetInfo& own = existing->info->datasets[i];
+      const DatasetRecord& dataset = *state.FindDataset(StoredDataset(own).id);
       if (!dataset.look) continue;
-      if (!state.IsCurrent(dataset))
+      if (!state.IsCurrent(dataset) ||
+          !state.IsCurrent(*state.FindDataset(own.id)))
         return AttachedTo(
             state, IsMixture(job_->spec)
                        ? fmt::format("{}: {}", dataset.info->name, kListedAgain)
@@ -129,21 +130,45 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
   for (const PreparedSource& source : job_->sources)
     if (!TakesAsItIs(state, source.reader_id))
       waits_for_[source.reader_id] = &source;
+  if (waits_for_.empty()) WaitForArrangements(state);
   phase_ = waits_for_.empty() ? Phase::kWriting : Phase::kListing;
   return std::nullopt;
 }
 
+void JobCreation::WaitForArrangements(const State& state) {
+  arranges_ = true;
+  for (const PreparedSource& source : job_->sources)
+    if (!source.arranged_id.empty() && !TakesAsItIs(state, source.arranged_id))
+      waits_for_[source.arranged_id] = &source;
+}
+
+// An arrangement is that of the base's current listing.
 bool JobCreation::TakesAsItIs(const State& state,
                               std::string_view reader_id) const {
   const DatasetRecord* known = state.CurrentListing(reader_id);
   return known != nullptr &&
+         (known->info->base == nullptr ||
+          state.IsCurrent(*state.FindDataset(known->info->base->id))) &&
          (relist_ == Relist::kNever ||
           (relist_ == Relist::kAuto && !known->look.has_value()));
 }
 
-bool JobCreation::Listed(std::string_view reader_id) {
+bool JobCreation::Listed(const State& state, std::string_view reader_id) {
   waits_for_.erase(std::string(reader_id));
+  if (waits_for_.empty() && !arranges_ && phase_ == Phase::kListing)
+    WaitForArrangements(state);
   return waits_for_.empty();
+}
+
+absl::StatusOr<Indexing::Over> JobCreation::OverOf(const State& state,
+                                                   std::string_view id) const {
+  const PreparedSource& source = *waits_for_.at(std::string(id));
+  if (id != source.arranged_id) return Indexing::Over();
+  const DatasetRecord* const base = state.CurrentListing(source.reader_id);
+  if (base == nullptr)
+    return Aborted("a dataset of job {} was deleted meanwhile; try again",
+                   job_->spec.name);
+  return Indexing::Over{.arrangement = source.arrangement, .base = base->info};
 }
 
 Indexing::Want JobCreation::Wanted(const State& state,
@@ -151,8 +176,11 @@ Indexing::Want JobCreation::Wanted(const State& state,
   const DatasetRecord* known = state.CurrentListing(reader_id);
   // An existing job keeps its listing: there is nothing to list for it.
   const bool attaching = phase_ == Phase::kAttaching;
-  const bool look = known != nullptr && known->look &&
-                    (attaching || relist_ != Relist::kAlways);
+  const bool look =
+      known != nullptr && known->look &&
+      (attaching || relist_ != Relist::kAlways) &&
+      (known->info->base == nullptr ||
+       state.IsCurrent(*state.FindDataset(known->info->base->id)));
   return {.look = look ? known->look : std::nullopt,
           .look_only = attaching && look};
 }
@@ -198,7 +226,7 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
   std::vector<DatasetInfo> datasets;
   std::vector<std::string> ids;
   for (const PreparedSource& source : job_->sources) {
-    const DatasetRecord* dataset = state.CurrentListing(source.reader_id);
+    const DatasetRecord* dataset = state.CurrentListing(source.listing_id());
     if (dataset == nullptr)
       return Aborted("a dataset of job {} was deleted meanwhile; try again",
                      job_->spec.name);
@@ -220,7 +248,9 @@ absl::Status JobCreation::OfSource(std::string_view reader_id,
                                    absl::Status status) const {
   if (!IsMixture(job_->spec)) return status;
   const auto source =
-      std::ranges::find(job_->sources, reader_id, &PreparedSource::reader_id);
+      std::ranges::find_if(job_->sources, [&](const PreparedSource& each) {
+        return each.reader_id == reader_id || each.arranged_id == reader_id;
+      });
   const auto number = static_cast<size_t>(source - job_->sources.begin());
   return Annotate(
       status, fmt::format("source \"{}\"", job_->spec.sources[number].name));
@@ -233,16 +263,17 @@ JobCreation::Answer JobCreation::Late(const State& state,
   if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
   const auto seconds =
       std::chrono::duration<double>(now.mono - started_).count();
-  const auto worker_of = [&](const PreparedSource& source) -> std::string {
-    const auto it = indexing.requests().find(source.reader_id);
+  const auto worker_of = [&](const std::string& id) -> std::string {
+    const auto it = indexing.requests().find(id);
     return it == indexing.requests().end() ? "" : it->second.worker;
   };
   const auto listed = std::ranges::find_if(waits_for_, [&](const auto& entry) {
-    return !worker_of(*entry.second).empty();
+    return !worker_of(entry.first).empty();
   });
-  const PreparedSource& source =
-      *(listed == waits_for_.end() ? waits_for_.begin() : listed)->second;
-  const std::string worker = worker_of(source);
+  const auto& [id, first] =
+      *(listed == waits_for_.end() ? waits_for_.begin() : listed);
+  const PreparedSource& source = *first;
+  const std::string worker = worker_of(id);
   if (worker.empty())
     return OfSource(
         source.reader_id,

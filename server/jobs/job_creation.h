@@ -98,17 +98,23 @@ class JobCreation {
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   const JobLimits& limits) const;
-  // The readers whose datasets it waits for, by their IDs.
+  // The sources whose datasets it waits for, by the ID of what is to be listed:
+  // the reader's dataset, or an arrangement of it. Arrangements come last, when
+  // all that they arrange is listed.
   const std::map<std::string, const PreparedSource*>& waits_for() const {
     return waits_for_;
   }
+  // Returns what is to be listed under the ID. kAborted: what it arranges is
+  // gone.
+  absl::StatusOr<Indexing::Over> OverOf(const State& state,
+                                        std::string_view id) const;
   // Returns what it wants of a dataset. REQUIRES: kListing or kAttaching.
   Indexing::Want Wanted(const State& state, std::string_view reader_id) const;
   // Returns whether the known listing of a dataset is good enough, since it is
   // not to be looked at.
   bool TakesAsItIs(const State& state, std::string_view reader_id) const;
   // The dataset was listed or looked at. Returns whether all have been.
-  bool Listed(std::string_view reader_id);
+  bool Listed(const State& state, std::string_view reader_id);
   // Returns whether the result of `request` answers it. `id`: its number.
   bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
   // Returns the error of a dataset's listing. In a mixture it names the source.
@@ -126,6 +132,8 @@ class JobCreation {
   Done TakeDone() { return std::move(done_); }
 
  private:
+  // Waits for the arrangements that are not known.
+  void WaitForArrangements(const State& state);
   absl::StatusOr<Event> Make(const State& state, const Membership& membership,
                              const JobLimits& limits) const;
 
@@ -135,6 +143,7 @@ class JobCreation {
   MonotonicTime deadline_, started_;
   Done done_;
   Phase phase_ = Phase::kListing;
+  bool arranges_ = false;  // the datasets below are listed
   std::map<std::string, const PreparedSource*> waits_for_;  // into job_
 };
 

@@ -53,7 +53,8 @@ bool JobCreations::Wants(std::string_view reader_id) const {
       creations_.begin(), creations_.end(), [&](const auto& entry) {
         return std::ranges::any_of(entry.second.job().sources,
                                    [&](const PreparedSource& source) {
-                                     return source.reader_id == reader_id;
+                                     return source.reader_id == reader_id ||
+                                            source.arranged_id == reader_id;
                                    });
       });
 }

@@ -28,6 +28,9 @@ struct DatasetIndexed {
   // As in IndexHeader.
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
+  // The ID of the dataset that this one arranges; DatasetInfo::base follows
+  // from it. Empty: none.
+  std::string base_id{};
 };
 // The reader was listed again and again names the known dataset with this
 // fingerprint, which becomes the current one.

@@ -14,6 +14,12 @@ std::string ReaderId(std::string_view reader_text) {
   return ToHex(HashOf(reader_text));
 }
 
+std::string ArrangedId(std::string_view reader_text,
+                       std::string_view arrangement_text) {
+  return ToHex(
+      Sha256().UpdateField(reader_text).UpdateField(arrangement_text).Finish());
+}
+
 namespace {
 
 // Returns why GPU workers compute the rows on their CPU cores; empty: they
@@ -51,6 +57,10 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
     prepared.reader = source.graph.nodes[source.reader];
     prepared.reader_text = CanonicalText(prepared.reader);
     prepared.reader_id = ReaderId(prepared.reader_text);
+    prepared.arrangement = SelectionOf(spec, i).arrangement;
+    if (IsSet(prepared.arrangement))
+      prepared.arranged_id =
+          ArrangedId(prepared.reader_text, CanonicalText(prepared.arrangement));
     PipelineOf(job.spec, i) = std::move(source.graph);
   }
   return job;

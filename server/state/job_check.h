@@ -9,15 +9,23 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/plan/arrangement.h"
 #include "core/plan/job.h"
 
 namespace leat::server {
 
-// The reader of one of a job's sources.
+// The reader of one of a job's sources, and what is arranged of its dataset.
 struct PreparedSource {
   Node reader;
   std::string reader_text;  // canonical
   std::string reader_id;    // ReaderId of reader_text
+  Arrangement arrangement{};
+  std::string arranged_id{};  // ArrangedId; empty: nothing is arranged
+
+  // The ID of the dataset that the job reads.
+  const std::string& listing_id() const {
+    return arranged_id.empty() ? reader_id : arranged_id;
+  }
 };
 
 struct PreparedJob {
@@ -36,6 +44,10 @@ struct PreparedJob {
 
 // Returns the ID of a reader: a hash of its canonical text.
 std::string ReaderId(std::string_view reader_text);
+// Returns the ID of an arrangement of the reader's dataset: a hash of both
+// canonical texts.
+std::string ArrangedId(std::string_view reader_text,
+                       std::string_view arrangement_text);
 
 // `datasets`: those of its sources, if they are known. kInvalidArgument: see
 // CheckJob.

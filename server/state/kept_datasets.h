@@ -9,12 +9,16 @@
 //   Apply(DatasetIndexed d2 of reader r)    d1, d2: d2 is current
 //   Apply(DatasetListedAgain d1)            d2, d1: d1 is current
 //
+// An arrangement of a dataset is a dataset, too, and has listings in the same
+// way. It is listed over one listing of its base, which exists as long as it.
+//
 // Thread-compatible.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,12 +38,13 @@ struct DatasetRecord {
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
   WallTime listed_at{};   // last time
-  std::string reader_id;  // of the reader, as in PreparedJob
+  std::string reader_id;  // PreparedSource::listing_id
 };
 
 class KeptDatasets {
  public:
-  // Checks that Apply may be called. kAlreadyExists, kNotFound.
+  // Checks that Apply may be called. kAlreadyExists, kNotFound,
+  // kFailedPrecondition: a dataset that others arrange is deleted (names them).
   absl::Status Check(const DatasetIndexed& indexed) const;
   absl::Status Check(const DatasetListedAgain& again) const;
   absl::Status Check(const DatasetDeleted& deleted) const;
@@ -54,14 +59,20 @@ class KeptDatasets {
   const DatasetRecord* Find(std::string_view id) const;
   const DatasetRecord* Current(std::string_view reader_id) const;
   bool IsCurrent(const DatasetRecord& dataset) const;
+  // Returns the IDs of the arrangements of a dataset; nullptr: there are none.
+  const std::set<std::string>* ArrangementsOf(std::string_view id) const;
   const DatasetRecord* FindListing(std::string_view reader_id,
                                    const Digest& fingerprint) const;
   absl::StatusOr<const DatasetRecord*> Resolve(std::string_view key) const;
 
  private:
+  void AddEvents(bool arranged, std::vector<Event>* events) const;
+
   std::map<std::string, DatasetRecord> datasets_;  // by id
   // IDs of a reader's listings, by reader ID; the last is the current one.
   std::map<std::string, std::vector<std::string>, std::less<>> listings_;
+  // By the base's ID.
+  std::map<std::string, std::set<std::string>, std::less<>> arrangements_;
 };
 
 }  // namespace leat::server

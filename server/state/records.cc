@@ -77,6 +77,8 @@ struct Encoder {
     to->set_index_sha256(BytesOf(indexed.index_sha256));
     if (indexed.look) Fill(*indexed.look, to->mutable_look());
     Fill(indexed.passed_over, to->mutable_passed_over());
+    to->set_base_id(indexed.base_id);
+    to->set_arrangement(info.arrangement);
     for (const IndexBlock& block : *indexed.blocks)
       Fill(block, to->add_blocks());
   }
@@ -211,6 +213,8 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
     ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
   }
   indexed.passed_over = Decode(from.passed_over());
+  indexed.base_id = from.base_id();
+  info.arrangement = from.arrangement();
   std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
   for (size_t i = 0; i < blocks.size(); ++i) {
     ASSIGN_OR_RETURN(blocks[i], Decode(from.blocks(static_cast<int>(i))));

@@ -205,6 +205,7 @@ std::vector<const DatasetRecord*> State::DatasetsOf(
 }
 
 bool State::HasJobs(std::string_view dataset_id) const {
+  if (datasets_.ArrangementsOf(dataset_id) != nullptr) return true;
   return !jobs_.Of(dataset_id).empty() ||
          std::ranges::any_of(set_aside_, [&](const Event& event) {
            const auto& aside = std::get<SetAside>(event.kind);
@@ -213,7 +214,10 @@ bool State::HasJobs(std::string_view dataset_id) const {
 }
 
 std::vector<std::string> State::JobsOf(std::string_view dataset_id) const {
-  const std::set<std::string>& jobs = jobs_.Of(dataset_id);
+  std::set<std::string> jobs = jobs_.Of(dataset_id);
+  if (const auto* arrangements = datasets_.ArrangementsOf(dataset_id))
+    for (const std::string& id : *arrangements)
+      jobs.insert(jobs_.Of(id).begin(), jobs_.Of(id).end());
   std::vector<std::string> names(jobs.begin(), jobs.end());
   for (const Event& event : set_aside_)
     if (const auto& aside = std::get<SetAside>(event.kind);

@@ -4,8 +4,8 @@
 // access tokens, bounds of pools, muted findings.
 //
 // Each kind has a class of its own (kept_*.h), with the events that change it.
-// State keeps the invariants between them: a dataset with jobs cannot be
-// deleted, and a plan is removed with its last job.
+// State keeps the invariants between them: a dataset with jobs or arrangements
+// cannot be deleted, and a plan is removed with its last job.
 //
 // Only Apply(event) changes the state, so that a replay of the same events
 // gives the same state: recovery, simulation and tests share one path.
@@ -123,8 +123,9 @@ class State {
       std::string_view key) const {
     return datasets_.Resolve(key);
   }
-  // Includes jobs that were set aside.
+  // Includes jobs that were set aside, and those of the dataset's arrangements.
   std::vector<std::string> JobsOf(std::string_view dataset_id) const;
+  // True if a job, or an arrangement, uses the dataset.
   bool HasJobs(std::string_view dataset_id) const;
 
  private:

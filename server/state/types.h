@@ -30,6 +30,7 @@
 #include "core/plan/job.h"
 #include "core/plan/passed_over.h"
 #include "leat/v1/types.pb.h"
+#include "server/state/listing_types.h"
 
 namespace leat::server {
 
@@ -211,16 +212,6 @@ struct Welcome {
   uint64_t sequence = 0;
   std::shared_ptr<const AccessTokens> access_tokens;
 };
-struct IndexDirective {
-  std::string dataset_id;
-  uint64_t request_id = 0;
-  Node reader;
-  uint64_t max_index_bytes = 0;
-  uint64_t index_block_bytes = 0;
-  // As in v1::IndexDataset.
-  std::optional<IndexBlock> look{};
-  bool look_only = false;
-};
 struct LogLevelDirective {
   std::string level;
 };
@@ -238,42 +229,6 @@ struct ConsumerOpening {
   std::string consumer;
   std::string job;    // as in v1.OpenConsumer
   bool look = false;  // the same
-};
-
-struct IndexHeader {
-  std::string dataset_id;
-  uint64_t request_id = 0;
-  Digest fingerprint{};
-  Digest content{};  // zero: the reader has no storage
-  ShardTable shards;
-  uint64_t bytes = 0;
-  std::vector<std::string> classes;
-  std::vector<ValueType> types;
-  uint64_t index_bytes = 0;
-  Digest index_sha256{};
-  std::string name;
-  std::vector<IndexBlock> blocks;
-  // The state of storage as the listing saw it; nullopt: it cannot be checked.
-  std::optional<IndexBlock> look;
-  std::vector<std::string> changes;  // found by a look, for people
-  std::vector<PassedOver> passed_over;
-};
-
-// v1::IndexLooked.
-struct DatasetLooked {
-  std::string reader_id;
-  uint64_t request_id = 0;
-  uint64_t entries = 0, total = 0;
-  std::vector<std::string> changes;
-  bool lists = false;
-};
-
-// SharedBlocks: the blocks of an index, shared with views; never null.
-using SharedBlocks = std::shared_ptr<const std::vector<IndexBlock>>;
-// The bytes of these blocks, concatenated, are the index.
-struct IndexBlocks {
-  SharedBlocks blocks;
-  Digest identity{};
 };
 
 struct Finding {

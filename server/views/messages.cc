@@ -49,6 +49,9 @@ struct MessageToProto {
     proto->set_index_block_bytes(directive.index_block_bytes);
     if (directive.look) *proto->mutable_look() = rpc::ToProto(*directive.look);
     proto->set_look_only(directive.look_only);
+    if (directive.base == nullptr) return;
+    *proto->mutable_arrangement() = rpc::ToProto(directive.arrangement);
+    *proto->mutable_base() = rpc::ToProto(*directive.base);
   }
   void operator()(const LogLevelDirective& directive) const {
     out->set_log_level(directive.level);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -24,8 +25,10 @@
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
 #include "core/plan/share_layout.h"
+#include "core/selection/condition.h"
 #include "core/status.h"
 #include "rpc/wire/messages.h"
+#include "worker/image/jpeg/decode/decoder.h"
 #include "worker/image/program/row_program.h"
 #include "worker/image/program/scratch.h"
 #include "worker/source/source.h"
@@ -54,6 +57,93 @@ struct OracleSource {
   }
 };
 
+// The records that a selection takes, by the plain list of their numbers.
+class SelectedSource final : public Source {
+ public:
+  SelectedSource(std::unique_ptr<Source> all, std::vector<uint64_t> chosen)
+      : all_(std::move(all)), chosen_(std::move(chosen)) {}
+
+  uint64_t num_samples() const override { return chosen_.size(); }
+  uint64_t RecordOf(uint64_t sample) const override {
+    return all_->RecordOf(chosen_[sample]);
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    return all_->Read(chosen_[sample]);
+  }
+  const Digest& fingerprint() const override { return all_->fingerprint(); }
+  std::string Describe(uint64_t sample) const override {
+    return all_->Describe(chosen_[sample]);
+  }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return all_->Locate(chosen_[sample]);
+  }
+
+ private:
+  const std::unique_ptr<Source> all_;
+  const std::vector<uint64_t> chosen_;
+};
+
+// Returns the numbers of a local .npy file of version 1 with '<i8'.
+std::vector<uint64_t> NumbersOf(std::string_view uri) {
+  if (uri.starts_with("file://")) uri.remove_prefix(7);
+  std::ifstream file{std::string(uri), std::ios::binary};
+  const std::string bytes{std::istreambuf_iterator<char>(file),
+                          std::istreambuf_iterator<char>()};
+  const size_t header = 10 + static_cast<uint8_t>(bytes[8]) +
+                        256 * static_cast<uint8_t>(bytes[9]);
+  std::vector<uint64_t> numbers((bytes.size() - header) / 8);
+  std::memcpy(numbers.data(), bytes.data() + header, 8 * numbers.size());
+  return numbers;
+}
+
+std::vector<uint64_t> ChosenBy(const Arrangement& arrangement,
+                               uint64_t samples) {
+  const Numbers& numbers = arrangement.samples;
+  if (!numbers.list.empty()) return numbers.list;
+  if (!numbers.uri.empty()) return NumbersOf(numbers.uri);
+  std::vector<uint64_t> chosen;
+  for (uint64_t sample = 0; sample < samples; ++sample)
+    if (numbers.step == 0 || (sample >= numbers.begin && sample < numbers.end &&
+                              (sample - numbers.begin) % numbers.step == 0))
+      chosen.push_back(sample);
+  return chosen;
+}
+
+// Returns the value of a column of an image folder: of its record, and of
+// nothing that a listing knows.
+ColumnValue ValueOf(const std::string& column, const StoredSample& stored,
+                    std::string_view name) {
+  const std::span<const std::byte> file = stored.fields[0].bytes;
+  if (column == "name") return name;
+  if (column == "bytes") return static_cast<int64_t>(file.size());
+  if (column == "label") {
+    int32_t label = 0;
+    std::memcpy(&label, stored.fields[1].bytes.data(), sizeof label);
+    return int64_t{label};
+  }
+  JpegDecoder decoder{ImageLimits{}};
+  if (!decoder.Open(file).ok()) return {};
+  const ImageSize size = decoder.header().size;
+  return column == "width" ? size.width : size.height;
+}
+
+// Reads all records, one after the other.
+absl::StatusOr<std::vector<uint64_t>> ThoseWhere(
+    const std::string& where, const Source& source, const std::string& root,
+    const std::vector<uint64_t>& samples) {
+  ASSIGN_OR_RETURN(const Condition condition, Condition::Parse(where));
+  std::vector<uint64_t> chosen;
+  for (const uint64_t sample : samples) {
+    ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
+    const std::string name = source.Describe(sample).substr(root.size() + 1);
+    std::vector<ColumnValue> values;
+    for (const ColumnName& column : condition.columns())
+      values.push_back(ValueOf(column.name, stored, name));
+    if (condition.Holds(values)) chosen.push_back(sample);
+  }
+  return chosen;
+}
+
 struct Oracle {
   JobSpec spec;
   BatchSchema schema;  // the pipelines', without fields that the job adds
@@ -73,6 +163,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(spec));
   std::vector<DatasetInfo> datasets;
   std::vector<std::string> blobs;
+  std::map<size_t, std::vector<uint64_t>> chosen;  // by source
   for (const CheckedGraph& graph : checked.sources) {
     const Node& reader = graph.graph.nodes[graph.reader];
     ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, SourceLimits{}));
@@ -82,6 +173,22 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     dataset.shards = index.shards;
     dataset.types = std::move(index.types);
     blobs.push_back(std::move(index.blob));
+    const Arrangement& arrangement =
+        SelectionOf(spec, datasets.size() - 1).arrangement;
+    if (!IsSet(arrangement)) continue;
+    chosen[datasets.size() - 1] =
+        ChosenBy(arrangement, index.shards.num_samples());
+    if (!arrangement.where.empty()) {
+      ASSIGN_OR_RETURN(const std::unique_ptr<Source> all,
+                       OpenSource(reader, blobs.back(), SourceLimits{}));
+      ASSIGN_OR_RETURN(chosen[datasets.size() - 1],
+                       ThoseWhere(arrangement.where, *all, RootOf(reader),
+                                  chosen[datasets.size() - 1]));
+    }
+    const uint64_t items = chosen[datasets.size() - 1].size();
+    ASSIGN_OR_RETURN(
+        dataset.shards,
+        ShardTable::Uniform(items, ShardTable::DefaultShardSize(items)));
   }
   ASSIGN_OR_RETURN(checked, CheckJob(spec, datasets));
   RETURN_IF_ERROR(CheckAgainst(spec, datasets));
@@ -95,6 +202,9 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     source.seed = IsMixture(spec) ? SourceSeed(spec.seed, i) : spec.seed;
     ASSIGN_OR_RETURN(source.records, OpenSource(graph.graph.nodes[graph.reader],
                                                 blobs[i], SourceLimits{}));
+    if (chosen.contains(i))
+      source.records = std::make_unique<SelectedSource>(
+          std::move(source.records), std::move(chosen[i]));
     ASSIGN_OR_RETURN(source.program, RowProgram::Compile(graph));
   }
   oracle->plan = std::make_unique<Plan>(spec, datasets);

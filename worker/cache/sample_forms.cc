@@ -29,7 +29,7 @@ bool IsBetter(const KeptForm& form, const KeptForm& than) {
 
 FormWish SampleForms::Begin(std::span<const std::byte> file,
                             DecodeScale scale) {
-  if (!cache_.forms().keeps_any()) return {};
+  if (!keeps_any()) return {};
   file_ = file;
   terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
   FormWish wish = cache_.forms().WishFor(dataset_, record_, file, &terms_);
@@ -98,7 +98,7 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
 }
 
 void SampleForms::End(FormAnswer answer) {
-  if (!cache_.forms().keeps_any()) return;
+  if (!keeps_any()) return;
   cache_.forms().CountDecode(
       dataset_,
       {.used = answer.used,

@@ -26,6 +26,7 @@
 #include "worker/cache/idle_work.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/image/jpeg/forms/keeper.h"
+#include "worker/source/source.h"
 
 namespace leat::worker {
 
@@ -49,7 +50,7 @@ struct WhoseRow {
 class SampleForms final : public FormKeeper {
  public:
   // `cache` and `dataset` outlive it, and so do the objects that `disk` and
-  // `row` point to.
+  // `row` point to. `record`: with Source::kNoRecord there are no forms.
   SampleForms(SampleCache* cache, const SampleCache::DatasetPtr* dataset,
               uint64_t record, SampleOnDisk disk = {}, WhoseRow row = {})
       : cache_(*cache),
@@ -63,6 +64,9 @@ class SampleForms final : public FormKeeper {
   void End(FormAnswer answer) override;
 
  private:
+  bool keeps_any() const {
+    return record_ != Source::kNoRecord && cache_.forms().keeps_any();
+  }
   void AskDisk(FormWish* wish);
   // Returns what a decode that uses `used`, if that is not null, may make for
   // the disk.

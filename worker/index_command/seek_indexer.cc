@@ -94,7 +94,7 @@ class SeekSink final : public IndexSink {
   absl::Status Finish() {
     if (blocks_) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto source, OpenSource(reader_, head_, limits_));
-    return TakeAll(*source, RecordsOf(*source));
+    return TakeAll(*source, source->num_records());
   }
   uint64_t indexes() const { return indexes_; }
 

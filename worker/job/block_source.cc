@@ -5,17 +5,21 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/source/arranged/arranged_source.h"
 
 namespace leat::worker {
 
 BlockSource::BlockSource(Node reader, const DatasetInfo& dataset,
                          std::vector<IndexBlock> blocks, std::string head,
                          const SourceLimits& limits,
-                         std::shared_ptr<IndexCache> cache)
+                         std::shared_ptr<IndexCache> cache,
+                         std::shared_ptr<const Source> base)
     : reader_(std::move(reader)),
       name_(dataset.name),
       fingerprint_(dataset.fingerprint),
       num_samples_(dataset.shards.num_samples()),
+      base_(std::move(base)),
+      base_fingerprint_(StoredDataset(dataset).fingerprint),
       blocks_(std::move(blocks)),
       head_(std::move(head)),
       limits_(limits),
@@ -31,8 +35,30 @@ BlockSource::~BlockSource() { cache_->Forget(number_); }
 
 size_t BlockSource::BlockOf(uint64_t sample) const {
   const auto after =
-      std::upper_bound(first_.begin(), first_.end(), RecordOf(sample));
+      std::upper_bound(first_.begin(), first_.end(), sample % first_.back());
   return static_cast<size_t>(after - first_.begin());
+}
+
+uint64_t BlockSource::RecordOf(uint64_t sample) const {
+  if (base_ == nullptr) return sample % first_.back();
+  const size_t block = BlockOf(sample);
+  const std::shared_ptr<const Source> source = cache_->Peek(number_, block);
+  return source == nullptr ? kNoRecord : source->RecordOf(Local(sample, block));
+}
+
+absl::StatusOr<uint64_t> BlockSource::FindRecord(uint64_t sample) const {
+  if (base_ == nullptr) return sample % first_.back();
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->RecordOf(Local(sample, block));
+}
+
+absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Open(
+    const std::string& bytes) const {
+  if (base_ == nullptr) return OpenSource(reader_, head_ + bytes, limits_);
+  return OpenArranged(head_ + bytes,
+                      {.source = base_, .fingerprint = base_fingerprint_},
+                      fingerprint_);
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Get(
@@ -41,8 +67,7 @@ absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Get(
       number_, block, blocks_[block],
       [&](const std::string& bytes)
           -> absl::StatusOr<std::shared_ptr<const Source>> {
-        ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                         OpenSource(reader_, head_ + bytes, limits_));
+        ASSIGN_OR_RETURN(std::shared_ptr<const Source> source, Open(bytes));
         const uint64_t wanted =
             blocks_[block].samples * (num_samples_ / first_.back());
         if (source->num_samples() == wanted) return source;
@@ -103,6 +128,13 @@ std::string BlockSource::Describe(uint64_t sample) const {
   if (const auto source = cache_->Peek(number_, block))
     return source->Describe(Local(sample, block));
   return fmt::format("sample {} of {}", sample, name_);
+}
+
+absl::StatusOr<int64_t> BlockSource::IndexedColumn(std::string_view column,
+                                                   uint64_t sample) const {
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->IndexedColumn(column, Local(sample, block));
 }
 
 absl::StatusOr<RecordPlace> BlockSource::Locate(uint64_t sample) const {

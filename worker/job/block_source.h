@@ -8,6 +8,9 @@
 // block 1's source. A reader that walks its files several times over (`repeat`)
 // has a multiple of the blocks' samples: sample i is record i mod records.
 //
+// An arrangement (worker/source/arranged/) has blocks, too: each opens as a
+// source over the base.
+//
 // Reads wait for blocks, and are called by threads that may wait. Thread-safe.
 #pragma once
 
@@ -27,15 +30,19 @@ namespace leat::worker {
 class BlockSource final : public Source {
  public:
   // `blocks`: those of `dataset`, checked by CheckIndexBlocks, with samples.
-  // `head`: the bytes of the first.
+  // `head`: the bytes of the first. `base`: the opened base of an arrangement;
+  // nullptr: the dataset is none.
   BlockSource(Node reader, const DatasetInfo& dataset,
               std::vector<IndexBlock> blocks, std::string head,
-              const SourceLimits& limits, std::shared_ptr<IndexCache> cache);
+              const SourceLimits& limits, std::shared_ptr<IndexCache> cache,
+              std::shared_ptr<const Source> base = nullptr);
   ~BlockSource() override;
 
   uint64_t num_samples() const override { return num_samples_; }
-  uint64_t RecordOf(uint64_t sample) const override {
-    return sample % first_.back();
+  uint64_t RecordOf(uint64_t sample) const override;
+  absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override;
+  uint64_t num_records() const override {
+    return base_ == nullptr ? first_.back() : base_->num_records();
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
@@ -47,22 +54,28 @@ class BlockSource final : public Source {
   // Without its path if the block is not here.
   std::string Describe(uint64_t sample) const override;
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override;
   bool waits() const override { return true; }
 
  private:
   // Returns the index of the sample's block in `blocks_`.
   size_t BlockOf(uint64_t sample) const;
   uint64_t Local(uint64_t sample, size_t block) const {
-    return RecordOf(sample) - first_[block - 1];
+    return sample % first_.back() - first_[block - 1];
   }
   // Returns how many of `samples`, from the first on, are in its block.
   size_t Together(std::span<const uint64_t> samples) const;
   absl::StatusOr<std::shared_ptr<const Source>> Get(size_t block) const;
+  absl::StatusOr<std::shared_ptr<const Source>> Open(
+      const std::string& bytes) const;
 
   const Node reader_;
   const std::string name_;
   const Digest fingerprint_;
   const uint64_t num_samples_;
+  const std::shared_ptr<const Source> base_;
+  const Digest base_fingerprint_;
   const std::vector<IndexBlock> blocks_;  // the first is the head
   const std::string head_;
   SourceLimits limits_;

@@ -11,7 +11,7 @@
 #include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "worker/source/storage/storage.h"
+#include "worker/job/index_opener.h"
 
 namespace leat::worker {
 namespace {
@@ -20,28 +20,6 @@ namespace {
 bool IsWorthAnotherTry(const absl::Status& status) {
   return !FaultOf(status).has_value() &&
          (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
-}
-
-// A dataset that cannot be opened here may be open elsewhere: this must not be
-// a stream error that ends its consumer's job. A malformed index is one.
-absl::Status OfOpening(const absl::Status& status) {
-  const std::optional<Fault> fault = FaultOf(status);
-  if (!fault.has_value() || fault == Fault::kSample) return status;
-  return WithFault(Unavailable("{}", Message(status)), *fault);
-}
-
-// Returns the source together with the storage that it reads by.
-std::shared_ptr<const Source> WithStorage(
-    std::shared_ptr<const Storage> storage,
-    std::shared_ptr<const Source> source) {
-  struct Both {
-    std::shared_ptr<const Storage> storage;
-    std::shared_ptr<const Source> source;  // ends first
-  };
-  auto both =
-      std::make_shared<Both>(Both{std::move(storage), std::move(source)});
-  const Source* const at = both->source.get();
-  return {std::move(both), at};
 }
 
 }  // namespace
@@ -197,57 +175,6 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                             epilogue);
 }
 
-// An index with one block beside its head is held as long as its source: a
-// small dataset never waits for it again.
-absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
-    const DatasetInfo& dataset, const Node& reader,
-    const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
-  const absl::StatusOr<bool> checked =
-      CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
-  if (!checked.ok())
-    return DataLoss("dataset {}: {}", dataset.name, Message(checked.status()));
-  if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
-      index.identity)
-    return DataLoss("dataset {}: its blocks are not those of its index",
-                    dataset.name);
-  const bool by_block = *checked && index.blocks.size() > 2;
-  ASSIGN_OR_RETURN(
-      std::string bytes,
-      FetchWhole(
-          dataset,
-          std::span(index.blocks).first(by_block ? 1 : index.blocks.size())));
-  if (by_block)
-    return std::make_shared<const BlockSource>(
-        reader, dataset, std::move(index.blocks), std::move(bytes), limits,
-        index_cache_);
-  absl::StatusOr<std::shared_ptr<const Source>> opened =
-      OpenSource(reader, bytes, limits);
-  if (!opened.ok()) return OfOpening(opened.status());
-  return opened;
-}
-
-absl::StatusOr<std::string> JobTable::FetchWhole(
-    const DatasetInfo& dataset, std::span<const IndexBlock> blocks) {
-  if (TotalBytes(blocks) > options_.source_limits.max_index_bytes)
-    return ResourceExhausted(
-        "the index of dataset {} has {} bytes: the limit "
-        "is {}",
-        dataset.name, TotalBytes(blocks),
-        options_.source_limits.max_index_bytes);
-  std::string whole;
-  whole.reserve(TotalBytes(blocks));
-  for (const IndexBlock& block : blocks) {
-    const absl::StatusOr<std::string> bytes = FetchWholeBlock(
-        fetcher_, block, Clock::Real().Now() + options_.block_timeout,
-        [this](Duration d) { return Pause(d); });
-    if (!bytes.ok())  // without a fault: the load is tried again
-      return Unavailable("{}", Message(bytes.status()));
-    whole += *bytes;
-  }
-  return whole;
-}
-
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
     const DatasetInfo& dataset, const Node& reader) {
   SourceKey key(dataset.fingerprint, CanonicalText(reader));
@@ -258,18 +185,17 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
       if (std::shared_ptr<const Source> source = it->second.lock())
         return source;
   }
-  SourceLimits limits = options_.source_limits;
-  std::shared_ptr<const Storage> storage;
-  if (limits.storage != nullptr)
-    storage = limits.storage->ForDataset(
-        DatasetKeyOf(dataset.fingerprint, reader), dataset.name);
-  limits.storage = storage.get();
+  std::shared_ptr<const Source> base;
+  if (dataset.base != nullptr) {
+    ASSIGN_OR_RETURN(base, OpenIndex(*dataset.base, reader));
+  }
+  const IndexOpener opener({.fetcher = fetcher_,
+                            .cache = index_cache_,
+                            .limits = options_.source_limits,
+                            .block_timeout = options_.block_timeout},
+                           [this](Duration d) { return Pause(d); });
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenBlocks(dataset, reader, limits));
-  if (source->fingerprint() != dataset.fingerprint)
-    return DataLoss("dataset {}: the index is not that of its fingerprint",
-                    dataset.name);
-  source = WithStorage(std::move(storage), std::move(source));
+                   opener.Open(dataset, reader, std::move(base)));
   MutexLock lock(&mu_);
   if (indexes_.size() > 16 * options_.max_jobs)
     std::erase_if(indexes_,

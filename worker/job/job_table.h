@@ -16,7 +16,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,24 +26,16 @@
 #include "core/mutex.h"
 #include "worker/job/block_source.h"
 #include "worker/job/index_cache.h"
+#include "worker/job/index_opener.h"
 #include "worker/job/job_runtime.h"
 
 namespace leat::worker {
 
-// The parts of an index, as the coordinator reports them.
-struct FetchedBlocks {
-  std::vector<IndexBlock> blocks;
-  Digest identity{};
-};
-
 // Fetches jobs and indexes.
-class JobFetcher : public BlockFetcher {
+class JobFetcher : public IndexFetcher {
  public:
   // kNotFound: no such job. kUnavailable, kDeadlineExceeded: try again.
   virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
-  // Has the same errors.
-  virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) = 0;
 };
 
 struct JobTableOptions {
@@ -106,11 +97,6 @@ class JobTable {
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
   absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(
       const DatasetInfo& dataset, const Node& reader);
-  absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(
-      const DatasetInfo& dataset, const Node& reader,
-      const SourceLimits& limits);
-  absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
-                                         std::span<const IndexBlock> blocks);
   // Returns false if the table is being destroyed.
   bool Pause(Duration duration);
 

@@ -37,6 +37,10 @@ class NumberedSource final : public Source {
   uint64_t RecordOf(uint64_t sample) const override {
     return source_->RecordOf(sample - first_);
   }
+  absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override {
+    return source_->FindRecord(sample - first_);
+  }
+  uint64_t num_records() const override { return source_->num_records(); }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     return source_->Read(sample - first_);
   }

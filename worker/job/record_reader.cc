@@ -60,17 +60,19 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
                               std::vector<ValueType> types, bool supplied,
                               const RuntimeContext& context) {
   RecordPlaces places;
-  places.key = DatasetKeyOf(dataset.fingerprint, reader);
+  // Arrangements of one dataset share what is kept of it.
+  const DatasetInfo& stored = StoredDataset(dataset);
+  places.key = DatasetKeyOf(stored.fingerprint, reader);
   places.root = RootOf(reader);
   places.types = std::move(types);
-  places.memory = context.cache->Open(places.key, dataset.id, dataset.name,
-                                      RecordsOf(*source));
+  places.memory = context.cache->Open(places.key, stored.id, stored.name,
+                                      source->num_records());
   places.own = source;
   places.source = NumberedSource::Of(std::move(source), first);
   if (context.disk != nullptr && !supplied)
     places.disk =
-        context.disk->Open(places.key, dataset.name, places.root, dataset.id);
-  places.seek_file = OpenSeekFile(job, dataset, reader, context);
+        context.disk->Open(places.key, stored.name, places.root, stored.id);
+  places.seek_file = OpenSeekFile(job, stored, reader, context);
   if (context.asker != nullptr && !supplied)
     places.peers = std::make_unique<PeerRecords>(
         PeerRecordsOptions{.asker = context.asker,
@@ -134,17 +136,20 @@ RecordReader::Record RecordReader::Supplied(const Wanted& wanted) const {
 
 RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   const StageScope reading(Stage::kRead);
-  const uint32_t shard = ShardOf(wanted.sample);
-  const uint64_t number = source().RecordOf(wanted.sample);
+  const absl::StatusOr<uint64_t> found = source().FindRecord(wanted.sample);
+  if (!found.ok()) return OfRecord(wanted.sample, found.status());
+  const uint64_t number = *found;
+  Wanted below = wanted;
+  below.record = number;
   // From a peer: not part of the record's cost.
   std::shared_ptr<const ReadForm> form;
-  Record record =
-      context_->cache->Get(places_.memory, {.number = number, .shard = shard},
-                           context_->ownership->Owns(dataset_.id, shard), [&] {
-                             Record read = BelowMemory(wanted);
-                             if (read.ok()) form = WithoutForm(&*read);
-                             return read;
-                           });
+  Record record = context_->cache->Get(
+      places_.memory, Kept(wanted.sample, number),
+      context_->ownership->Owns(dataset_.id, ShardOf(wanted.sample)), [&] {
+        Record read = BelowMemory(below);
+        if (read.ok()) form = WithoutForm(&*read);
+        return read;
+      });
   // Others may wait for the same record under another sample number.
   if (!record.ok()) return WithSample(record.status(), wanted.sample);
   if ((places_.disk != nullptr || places_.seek_file != nullptr) &&
@@ -166,7 +171,7 @@ RecordReader::Answer RecordReader::Prefetched(const Wanted& wanted,
   if (!prefetch->of_peer) {
     storage_.Succeeded(wanted.sample);
     if (places_.disk != nullptr)
-      context_->disk->KeepRecord(places_.disk, source().RecordOf(wanted.sample),
+      context_->disk->KeepRecord(places_.disk, wanted.record,
                                  **prefetch->stored, Duration::zero());
   }
   *record = *std::move(prefetch->stored);
@@ -176,8 +181,8 @@ RecordReader::Answer RecordReader::Prefetched(const Wanted& wanted,
 RecordReader::Answer RecordReader::OnDisk(const Wanted& wanted,
                                           Record* record) const {
   if (places_.disk == nullptr) return Answer::kMissing;
-  std::optional<StoredSample> kept = context_->disk->ReadRecord(
-      places_.disk, source().RecordOf(wanted.sample), places_.types);
+  std::optional<StoredSample> kept =
+      context_->disk->ReadRecord(places_.disk, wanted.record, places_.types);
   if (!kept) return Answer::kMissing;
   *record = *std::move(kept);
   return Answer::kFound;
@@ -188,8 +193,8 @@ RecordReader::Answer RecordReader::AtPeers(const Wanted& wanted,
   if (places_.peers == nullptr ||
       (wanted.prefetch != nullptr && wanted.prefetch->peers_asked))
     return Answer::kMissing;
-  std::optional<StoredSample> given = places_.peers->Get(
-      source().RecordOf(wanted.sample), ShardOf(wanted.sample));
+  std::optional<StoredSample> given =
+      places_.peers->Get(wanted.record, ShardOf(wanted.sample));
   if (!given) return Answer::kMissing;
   *record = *std::move(given);
   return Answer::kFound;
@@ -205,8 +210,7 @@ RecordReader::Answer RecordReader::InStorage(const Wanted& wanted,
   const Duration took = timed ? clock.Now() - began : Duration::zero();
   if (places_.peers != nullptr) places_.peers->CountRead(took);
   if (places_.disk != nullptr)
-    context_->disk->KeepRecord(places_.disk, source().RecordOf(wanted.sample),
-                               **record, took);
+    context_->disk->KeepRecord(places_.disk, wanted.record, **record, took);
   return Answer::kFound;
 }
 
@@ -239,14 +243,20 @@ std::vector<RecordReader::Prefetch> RecordReader::Bring(
     std::span<const RowOf> rows) const {
   std::vector<Prefetch> prefetches(rows.size());
   std::vector<size_t> missing;
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (!IsKept(source().RecordOf(rows[i].sample))) missing.push_back(i);
+  std::vector<WantedRecord> records;
+  for (const RowOf& row : rows) {
+    const absl::StatusOr<uint64_t> record = source().FindRecord(row.sample);
+    records.push_back(
+        {record.value_or(Source::kNoRecord), ShardOf(row.sample)});
+    // Read tells the error.
+    if (record.ok() && !IsKept(*record)) missing.push_back(records.size() - 1);
+  }
   if (missing.size() < 2) return prefetches;
   const StageScope reading(Stage::kRead);
   PeerBatch batch;
   PeerRecords* const peers = places_.peers.get();
   if (peers != nullptr)
-    missing = BringOfPeers(rows, missing, &batch, &prefetches);
+    missing = BringOfPeers(rows, records, missing, &batch, &prefetches);
   std::vector<uint64_t> samples;
   for (const size_t i : missing) samples.push_back(rows[i].sample);
   const MonotonicTime began = context_->cache->clock().Now();
@@ -263,12 +273,11 @@ std::vector<RecordReader::Prefetch> RecordReader::Bring(
 }
 
 std::vector<size_t> RecordReader::BringOfPeers(
-    std::span<const RowOf> rows, std::span<const size_t> missing,
-    PeerBatch* batch, std::vector<Prefetch>* prefetches) const {
+    std::span<const RowOf> rows, std::span<const WantedRecord> records,
+    std::span<const size_t> missing, PeerBatch* batch,
+    std::vector<Prefetch>* prefetches) const {
   std::vector<WantedRecord> wanted;
-  for (const size_t i : missing)
-    wanted.push_back(
-        {source().RecordOf(rows[i].sample), ShardOf(rows[i].sample)});
+  for (const size_t i : missing) wanted.push_back(records[i]);
   *batch = places_.peers->GetTogether(wanted);
   std::vector<size_t> left;
   std::vector<uint64_t> samples;
@@ -305,14 +314,15 @@ std::optional<StoredSample> RecordReader::FindKept(uint64_t record) const {
 }
 
 bool RecordReader::TakeFrom(const Peer& peer, uint64_t sample) const {
-  const uint64_t record = source().RecordOf(sample);
+  const absl::StatusOr<uint64_t> found = source().FindRecord(sample);
+  if (!found.ok()) return false;
+  const uint64_t record = *found;
   if (IsKept(record)) return true;
   if (places_.peers == nullptr) return false;
   std::optional<StoredSample> taken = places_.peers->GetFrom(peer, record);
   if (!taken) return false;
   const std::shared_ptr<const ReadForm> form = WithoutForm(&*taken);
-  const SampleCache::Record where = {.number = record,
-                                     .shard = ShardOf(sample)};
+  const SampleCache::Record where = Kept(sample, record);
   if (!context_->cache->Put(places_.memory, where, *taken)) return false;
   if (form != nullptr)
     context_->cache->forms().KeepForm(places_.memory, record, form->file,
@@ -338,7 +348,8 @@ void RecordReader::ReadFormOf(uint64_t record, StoredSample* sample) const {
 SampleForms RecordReader::FormsOf(uint64_t sample, uint64_t epoch,
                                   const StoredSample& stored) const {
   return {
-      context_->cache, &places_.memory, source().RecordOf(sample),
+      context_->cache, &places_.memory,
+      source().FindRecord(sample).value_or(Source::kNoRecord),
       SampleOnDisk{.forms = places_.disk == nullptr ? nullptr : context_->disk,
                    .dataset = places_.disk,
                    .read = stored.form},

@@ -86,6 +86,9 @@ class RecordReader {
   // A sample, and what the first sources of the chain look at.
   struct Wanted {
     uint64_t sample = 0;
+    // The number of its record; is set before the sources below memory are
+    // asked.
+    uint64_t record = Source::kNoRecord;
     const StoredSample* supplied = nullptr;  // nullptr: the client sent none
     const RowRecords* read_ahead = nullptr;  // nullptr: nothing was
     Prefetch* prefetch = nullptr;  // is taken if it is good; nullptr: none
@@ -152,10 +155,12 @@ class RecordReader {
   // Fetches the records that caches lack, for rows whose records one request
   // reads: from peers, and the rest by that request. Returned by row.
   std::vector<Prefetch> Bring(std::span<const RowOf> rows) const;
-  // Fetches the records at the indices `missing` from peers. Returns those that
+  // Fetches those of `records`, one per row, at the indices `missing` from
+  // peers. Returns those that
   // storage is to read: the ones that peers did not give, and those between
   // them if that makes it one request.
   std::vector<size_t> BringOfPeers(std::span<const RowOf> rows,
+                                   std::span<const WantedRecord> records,
                                    std::span<const size_t> missing,
                                    PeerBatch* batch,
                                    std::vector<Prefetch>* prefetches) const;
@@ -165,6 +170,14 @@ class RecordReader {
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
   uint32_t ShardOf(uint64_t sample) const {
     return dataset_.shards.ShardOf(sample - first_);
+  }
+  // Returns where caches keep a sample's record: under the number and the shard
+  // that it has in the dataset that is stored, which other datasets may arrange.
+  SampleCache::Record Kept(uint64_t sample, uint64_t record) const {
+    return {.number = record,
+            .shard = dataset_.base == nullptr
+                         ? ShardOf(sample)
+                         : dataset_.base->shards.ShardOf(record)};
   }
 
   const Digest& plan_hash_;

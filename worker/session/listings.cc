@@ -18,9 +18,12 @@
 #include "core/thread.h"
 #include "rpc/wire/block_messages.h"
 #include "rpc/wire/messages.h"
+#include "worker/job/index_opener.h"
 #include "worker/job/long_lists.h"
 #include "worker/session/coordinator_client.h"
 #include "worker/session/directive_queue.h"
+#include "worker/session/image_size.h"
+#include "worker/source/arranged/arrange.h"
 #include "worker/source/look_recorder.h"
 #include "worker/source/source_storage.h"
 
@@ -46,6 +49,10 @@ struct Listings::State {
   void LookOrList(WantedListing wanted);
   absl::StatusOr<BuiltIndex> Build(const v1::IndexDataset& directive,
                                    LookRecorder* recorder, BlockSender* sender);
+  absl::StatusOr<BuiltIndex> Arranged(const v1::IndexDataset& directive,
+                                      const Node& reader,
+                                      const SourceLimits& limits,
+                                      BlockSender* sender);
   absl::StatusOr<std::optional<IndexBlock>> PutLook(
       const v1::IndexDataset& directive, LookRecorder* recorder);
   void List(const WantedListing& wanted);
@@ -184,7 +191,32 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
   limits.max_blocks_bytes = directive.max_index_bytes();
   limits.block_bytes =
       std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
+  if (directive.has_base()) return Arranged(directive, reader, limits, sender);
   return BuildIndexInto(reader, limits, sender);
+}
+
+// Storage below the base is not watched: a look at the base is one at all that
+// is read there. `limits`: those of the listing, whose storage is watched.
+absl::StatusOr<BuiltIndex> Listings::State::Arranged(
+    const v1::IndexDataset& directive, const Node& reader,
+    const SourceLimits& limits, BlockSender* sender) {
+  ASSIGN_OR_RETURN(const Arrangement arrangement,
+                   rpc::ArrangementFrom(directive.arrangement()));
+  ASSIGN_OR_RETURN(const DatasetInfo base, rpc::FromProto(directive.base()));
+  const auto cache = std::make_shared<IndexCache>(IndexCacheOptions{}, client);
+  const IndexOpener opener(
+      {.fetcher = client, .cache = cache, .limits = options.source_limits},
+      [this](Duration duration) { return Pause(duration); });
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source,
+                   opener.Open(base, reader));
+  SourceLimits own = limits;
+  own.blocks = sender;
+  return Arrange(arrangement,
+                 {.base = base,
+                  .reader = reader,
+                  .source = *source,
+                  .image_size = &SizeOfImage},
+                 own);
 }
 
 // Returns nullopt if there is nothing to look at.

@@ -15,6 +15,9 @@
 //         │                         └─ changed ─┐
 //         └─ without ───────────────────────────┴► list ─► IndexHeader, or
 //                                                          IndexFailure
+//
+// A directive with a base wants an arrangement, which is made of the base's
+// index instead of storage.
 #pragma once
 
 #include <algorithm>

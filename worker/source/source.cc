@@ -55,6 +55,11 @@ std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
   return stored;
 }
 
+absl::StatusOr<int64_t> Source::IndexedColumn(std::string_view column,
+                                              uint64_t) const {
+  return Unimplemented("the index has no column \"{}\"", column);
+}
+
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits) {
   RETURN_IF_ERROR(WantValues(reader));

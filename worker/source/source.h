@@ -87,7 +87,19 @@ class Source {
   virtual uint64_t num_samples() const = 0;
   // Returns a number that equal stored records share (sample i and i + files
   // under `repeat`): the key of caches.
+  // kNoRecord: only FindRecord knows it.
   virtual uint64_t RecordOf(uint64_t sample) const = 0;
+  static constexpr uint64_t kNoRecord = UINT64_MAX;
+  // Returns the same number, but may wait for the sample's part of the index.
+  // kUnavailable: the index is not available now.
+  virtual absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const {
+    return RecordOf(sample);
+  }
+  // Returns how many records the source has. Under `repeat` a record is several
+  // samples, so there are fewer records than samples.
+  virtual uint64_t num_records() const {
+    return num_samples() == 0 ? 0 : RecordOf(num_samples() - 1) + 1;
+  }
   // Reads a record whole. Blocks on storage. Thread-safe. kNotFound,
   // kPermissionDenied: as storage returns. kFailedPrecondition: the file
   // changed after indexing (size or time; names both). kResourceExhausted: over
@@ -113,16 +125,15 @@ class Source {
   // kFailedPrecondition: samples are not in storage. kUnavailable: the index is
   // not available now.
   virtual absl::StatusOr<RecordPlace> Locate(uint64_t sample) const = 0;
+  // Returns the value of a column that the index itself holds: "label", "width",
+  // "height" or "objects". Reads no record, but may wait for the sample's part
+  // of the index. kUnimplemented: the index does not hold it. kUnavailable: as
+  // Locate.
+  virtual absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                                uint64_t sample) const;
   // True if a read may wait for the network before it reaches the file.
   virtual bool waits() const { return false; }
 };
-
-// Returns how many records the source has. Under `repeat` a record is several
-// samples, so there are fewer records than samples.
-inline uint64_t RecordsOf(const Source& source) {
-  const uint64_t samples = source.num_samples();
-  return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
-}
 
 // The result of listing a dataset.
 struct BuiltIndex {

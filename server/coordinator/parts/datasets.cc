@@ -21,7 +21,7 @@ constexpr Duration kLookIsOld = std::chrono::hours(24);
 // listing of a reader has the reader's ID, later ones IDs of their own, because
 // jobs keep the listings that they have.
 Event ListedEvent(const State& state, const IndexHeader& header,
-                  const std::string& reader_text) {
+                  const Indexing::Request& request) {
   const std::string& reader_id = header.dataset_id;
   if (const DatasetRecord* same =
           state.FindListing(reader_id, header.fingerprint))
@@ -34,7 +34,7 @@ Event ListedEvent(const State& state, const IndexHeader& header,
       .id = first ? reader_id
                   : ToHex(HashOf(reader_id + ToHex(header.fingerprint))),
       .name = header.name,
-      .reader = reader_text,
+      .reader = request.reader_text,
       .fingerprint = header.fingerprint,
       .content = header.content,
       .shards = header.shards,
@@ -47,6 +47,10 @@ Event ListedEvent(const State& state, const IndexHeader& header,
       std::make_shared<const std::vector<IndexBlock>>(header.blocks);
   indexed.look = header.look;
   indexed.passed_over = header.passed_over;
+  if (request.over.base != nullptr) {
+    indexed.base_id = request.over.base->id;
+    indexed.dataset.arrangement = CanonicalText(request.over.arrangement);
+  }
   return {{}, std::move(indexed), {}};
 }
 
@@ -71,7 +75,7 @@ class Datasets::ListingTransaction final : public AnsweredTransaction {
     const State& state = *datasets_->uses_.state;
     if (const DatasetRecord* known = state.CurrentListing(header_.dataset_id))
       before_ = known->info->id;
-    return ListedEvent(state, header_, request->reader_text);
+    return ListedEvent(state, header_, *request);
   }
 
  private:
@@ -274,8 +278,7 @@ void Datasets::FinishListing(const std::string& reader_id,
                                      : refreshes_.Take(reader_id))
     deferred->Add(
         [refreshed = std::move(refreshed), status] { refreshed(status); });
-  if (refreshes_.Wants(reader_id))
-    AskAgain(reader_id, request.reader, request.reader_text, now, deferred);
+  if (refreshes_.Wants(reader_id)) AskAgain(reader_id, request, now, deferred);
   GoOn(reader_id, request, status, now, deferred);
   AskForMore(now, deferred);
 }
@@ -317,13 +320,13 @@ MonotonicTime Datasets::NextDeadline() const {
 
 // Forgets listings that no worker does and no caller waits for.
 void Datasets::DropUnwantedOf(const JobCreation& creation) {
-  for (const PreparedSource& source : creation.job().sources) {
-    const std::string& reader_id = source.reader_id;
-    const Indexing::Request* request = indexing_.Find(reader_id);
-    if (request != nullptr && request->worker.empty() &&
-        !creations_.Wants(reader_id) && !refreshes_.Wants(reader_id))
-      indexing_.Finish(reader_id);
-  }
+  for (const PreparedSource& source : creation.job().sources)
+    for (const std::string* id : {&source.reader_id, &source.arranged_id}) {
+      const Indexing::Request* request = indexing_.Find(*id);
+      if (request != nullptr && request->worker.empty() &&
+          !creations_.Wants(*id) && !refreshes_.Wants(*id))
+        indexing_.Finish(*id);
+    }
 }
 
 }  // namespace leat::server

@@ -118,9 +118,9 @@ class Datasets {
   void Answer(uint64_t creation, JobCreation::Answer answer,
               DeferredActions* deferred);
   void AnswerLate(Now now, DeferredActions* deferred);
-  void AskAgain(const std::string& reader_id, const Node& reader,
-                const std::string& reader_text, Now now,
-                DeferredActions* deferred);
+  // Asks for a listing of what `as` lists.
+  void AskAgain(const std::string& reader_id, const Indexing::Request& as,
+                Now now, DeferredActions* deferred);
   void NoteListed(const IndexHeader& header, const std::string& before, Now now,
                   DeferredActions* deferred);
   void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
@@ -128,7 +128,7 @@ class Datasets {
   void FinishListing(const std::string& reader_id, const absl::Status& status,
                      Now now, DeferredActions* deferred);
   // Asks for a dataset that the creation waits for.
-  absl::Status AskFor(const JobCreation& creation, const PreparedSource& source,
+  absl::Status AskFor(const JobCreation& creation, const std::string& id,
                       Now now);
   // Asks for as many as may be listed at a time. An error: for none.
   absl::Status AskForAll(const JobCreation& creation, Now now);

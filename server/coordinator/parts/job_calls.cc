@@ -153,8 +153,8 @@ void Datasets::BeginJob(uint64_t id, Now now, DeferredActions* deferred) {
 absl::Status Datasets::AskForAll(const JobCreation& creation, Now now) {
   bool any = false;
   absl::Status refused;
-  for (const auto& [reader_id, source] : creation.waits_for()) {
-    absl::Status asked = AskFor(creation, *source, now);
+  for (const auto& [id, source] : creation.waits_for()) {
+    absl::Status asked = AskFor(creation, id, now);
     any = any || asked.ok();
     refused.Update(std::move(asked));
   }
@@ -166,16 +166,19 @@ void Datasets::AskForMore(Now now, DeferredActions* deferred) {
     const JobCreation& creation = *creations_.Find(id);
     for (const auto& [reader_id, source] : creation.waits_for()) {
       if (indexing_.Find(reader_id) != nullptr) continue;
-      if (!AskFor(creation, *source, now).ok()) return;
+      if (!AskFor(creation, reader_id, now).ok()) return;
       deferred->Add(wake_);
     }
   }
 }
 
 absl::Status Datasets::AskFor(const JobCreation& creation,
-                              const PreparedSource& source, Now now) {
-  return indexing_.Ask(source.reader_id, source.reader, source.reader_text,
-                       creation.Wanted(*uses_.state, source.reader_id), now);
+                              const std::string& id, Now now) {
+  const PreparedSource& source = *creation.waits_for().at(id);
+  ASSIGN_OR_RETURN(const Indexing::Over over,
+                   creation.OverOf(*uses_.state, id));
+  return indexing_.Ask(id, source.reader, source.reader_text,
+                       creation.Wanted(*uses_.state, id), now, over);
 }
 
 void Datasets::CancelWait(uint64_t id) {
@@ -236,15 +239,14 @@ void Datasets::GoOn(const std::string& reader_id,
   for (const uint64_t id : creations_.WaitingFor(reader_id)) {
     JobCreation& creation = *creations_.Find(id);
     if (creation.phase() == JobCreation::Phase::kAttaching) {
-      if (creation.Listed(reader_id))
+      if (creation.Listed(state, reader_id))
         Answer(id, creation.AttachedTo(state, ChangesOf(creation)), deferred);
     } else if (!status.ok()) {
       Answer(id, creation.OfSource(reader_id, status), deferred);
     } else if (creation.IsCoveredBy(request, id) ||
                creation.TakesAsItIs(state, reader_id)) {
-      if (creation.Listed(reader_id)) WriteJob(id, deferred);
-    } else if (const absl::Status asked =
-                   AskFor(creation, *creation.waits_for().at(reader_id), now);
+      if (creation.Listed(state, reader_id)) WriteJob(id, deferred);
+    } else if (const absl::Status asked = AskFor(creation, reader_id, now);
                !asked.ok()) {
       Answer(id, asked, deferred);
     } else {
@@ -260,7 +262,8 @@ std::string Datasets::ChangesOf(const JobCreation& creation) const {
   if (job == nullptr) return "";
   std::vector<std::string> changes;
   std::set<std::string_view> seen;  // two sources may be of one dataset
-  for (const DatasetInfo& dataset : job->info->datasets) {
+  for (const DatasetInfo& own : job->info->datasets) {
+    const DatasetInfo& dataset = StoredDataset(own);
     if (!seen.insert(dataset.id).second) continue;
     std::string text =
         ChangedText(state, *uses_.looks, *state.FindDataset(dataset.id));
@@ -287,11 +290,17 @@ void Datasets::DeleteJob(const std::string& name, Done done,
       std::make_unique<JobDeletion>(this, name, std::move(done)), deferred);
 }
 
-// Only its jobs know a dataset's reader as more than text.
+// Only its jobs know a dataset's reader as more than text. An arrangement is
+// listed again over the listing that it was made of.
 void Datasets::Refresh(const std::string& key, Now now, Done done,
                        DeferredActions* deferred) {
   const State& state = *uses_.state;
-  const auto prepared = [&]() -> absl::StatusOr<PreparedSource> {
+  struct Again {
+    std::string id;
+    PreparedSource source;
+    Indexing::Over over;
+  };
+  const auto prepared = [&]() -> absl::StatusOr<Again> {
     if (refreshes_.size() >= uses_.config->max_waiting_jobs)
       return ResourceExhausted("too many wait for datasets to be listed again");
     ASSIGN_OR_RETURN(const DatasetRecord* dataset, state.ResolveDataset(key));
@@ -300,9 +309,16 @@ void Datasets::Refresh(const std::string& key, Now now, Done done,
       if (const JobRecord* job = state.FindJob(name)) {
         ASSIGN_OR_RETURN(PreparedJob all,
                          Prepare(job->info->spec, job->info->datasets));
-        for (size_t i = 0; i < all.sources.size(); ++i)
-          if (job->info->datasets[i].id == info.id)
-            return std::move(all.sources[i]);
+        for (size_t i = 0; i < all.sources.size(); ++i) {
+          PreparedSource& source = all.sources[i];
+          const DatasetInfo& own = job->info->datasets[i];
+          if (own.id == info.id && own.base != nullptr)
+            return Again{source.arranged_id,
+                         source,
+                         {.arrangement = source.arrangement, .base = own.base}};
+          if (StoredDataset(own).id == info.id)
+            return Again{source.reader_id, source, {}};
+        }
       }
     return FailedPrecondition(
         "no job uses dataset {}: the next one looks at it by itself",
@@ -311,16 +327,19 @@ void Datasets::Refresh(const std::string& key, Now now, Done done,
   if (!prepared.ok())
     return deferred->Add(
         [done = std::move(done), why = prepared.status()] { done(why); });
-  refreshes_.Add(prepared->reader_id, uses_.sessions->NewId(), std::move(done));
-  AskAgain(prepared->reader_id, prepared->reader, prepared->reader_text, now,
-           deferred);
+  refreshes_.Add(prepared->id, uses_.sessions->NewId(), std::move(done));
+  AskAgain(prepared->id,
+           {.reader = prepared->source.reader,
+            .reader_text = prepared->source.reader_text,
+            .over = prepared->over},
+           now, deferred);
 }
 
-void Datasets::AskAgain(const std::string& reader_id, const Node& reader,
-                        const std::string& reader_text, Now now,
+void Datasets::AskAgain(const std::string& reader_id,
+                        const Indexing::Request& as, Now now,
                         DeferredActions* deferred) {
   if (const absl::Status asked =
-          indexing_.Ask(reader_id, reader, reader_text, {}, now);
+          indexing_.Ask(reader_id, as.reader, as.reader_text, {}, now, as.over);
       !asked.ok()) {
     for (auto& done : refreshes_.Take(reader_id))
       deferred->Add([done = std::move(done), asked] { done(asked); });

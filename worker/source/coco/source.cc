@@ -52,6 +52,14 @@ class CocoSource final : public Source {
                        .key = std::to_string(table_.at(sample).id),
                        .bytes = table_.files().size(sample)};
   }
+  // Sizes are in the index if an output needs them.
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    const CocoTable::Sample at = table_.at(sample);
+    if (column == "width" && at.width > 0) return at.width;
+    if (column == "height" && at.height > 0) return at.height;
+    return Source::IndexedColumn(column, sample);
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

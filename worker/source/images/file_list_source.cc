@@ -64,6 +64,11 @@ class FileListSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(sample);
   }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    if (column != "label") return Source::IndexedColumn(column, sample);
+    return labels_[sample];
+  }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     return RecordPlace{.file = files_.Shown(sample),
                        .bytes = files_.size(sample)};

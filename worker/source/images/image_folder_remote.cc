@@ -153,6 +153,11 @@ class RemoteImageFolder final : public Source {
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(RecordOf(sample));
   }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    if (column != "label") return Source::IndexedColumn(column, sample);
+    return LabelOf(RecordOf(sample));
+  }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     const uint64_t file = RecordOf(sample);
     return RecordPlace{.file = files_.Shown(file), .bytes = files_.size(file)};

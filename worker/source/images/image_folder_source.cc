@@ -65,6 +65,11 @@ class ImageFolderSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return PathOf(RecordOf(sample));
   }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    if (column != "label") return Source::IndexedColumn(column, sample);
+    return ClassOf(RecordOf(sample)).label;
+  }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     const uint64_t file = RecordOf(sample);
     return RecordPlace{.file = PathOf(file), .bytes = files_[file].bytes};

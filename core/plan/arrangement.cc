@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/arrangement.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/hash.h"
+#include "core/pipeline/canonical.h"
+#include "core/plan/shard_table.h"
+#include "core/redaction.h"
+#include "core/selection/condition.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kShownWhere = 60;
+
+// The last number of a range is part of its text, so that two ranges of equal
+// numbers have equal texts.
+uint64_t LastOf(const Numbers& range) {
+  return range.begin + (range.end - 1 - range.begin) / range.step * range.step;
+}
+
+std::string TextOf(const Numbers& numbers, bool place) {
+  if (numbers.step != 0)
+    return fmt::format("samples range {} {} {}\n", numbers.begin,
+                       LastOf(numbers), numbers.step);
+  if (!numbers.list.empty()) {
+    Sha256 hash;
+    for (const uint64_t number : numbers.list) hash.UpdateU64(number);
+    return fmt::format("samples list {} {}\n", numbers.list.size(),
+                       ToHex(hash.Finish()));
+  }
+  if (numbers.uri.empty()) return "";
+  std::string text = "samples file";
+  if (place) {
+    text += ' ';
+    AppendQuoted(numbers.uri, &text);
+  }
+  return text + "\n";
+}
+
+std::string ShownNumbers(const Numbers& numbers) {
+  if (numbers.step == 1)
+    return fmt::format("{}:{}", numbers.begin, numbers.end);
+  if (numbers.step != 0)
+    return fmt::format("{}:{}:{}", numbers.begin, numbers.end, numbers.step);
+  if (!numbers.list.empty())
+    return fmt::format("{} samples", numbers.list.size());
+  return fmt::format("samples of {}", RedactedUri(numbers.uri));
+}
+
+absl::Status CheckList(std::vector<uint64_t> list) {
+  if (list.size() > kMaxListedNumbers)
+    return InvalidArgument(
+        "samples: a list of {}: want at most {}, a range, or a .npy file",
+        list.size(), kMaxListedNumbers);
+  std::ranges::sort(list);
+  const auto twice = std::ranges::adjacent_find(list);
+  if (twice != list.end())
+    return InvalidArgument("samples has {} twice: want each number once",
+                           *twice);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string CanonicalText(const Arrangement& arrangement, bool place) {
+  std::string text = TextOf(arrangement.samples, place);
+  if (arrangement.where.empty()) return text;
+  text += "where ";
+  AppendQuoted(Condition::Parse(arrangement.where)->CanonicalText(), &text);
+  return text + "\n";
+}
+
+std::string ShownText(const Arrangement& arrangement) {
+  std::vector<std::string> texts;
+  if (IsSet(arrangement.samples))
+    texts.push_back(ShownNumbers(arrangement.samples));
+  if (!arrangement.where.empty()) {
+    const auto condition = Condition::Parse(arrangement.where);
+    std::string where =
+        condition.ok() ? condition->CanonicalText() : arrangement.where;
+    if (where.size() > kShownWhere)
+      where = where.substr(0, where.rfind(' ', kShownWhere)) + " ...";
+    texts.push_back("where " + where);
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+absl::Status CheckArrangement(const Arrangement& arrangement) {
+  const Numbers& samples = arrangement.samples;
+  const int kinds = int{samples.step != 0} + int{!samples.list.empty()} +
+                    int{!samples.uri.empty()};
+  if (kinds > 1)
+    return InvalidArgument(
+        "samples: {} of a range, a list and a file: want one of them", kinds);
+  if (samples.step != 0 && samples.begin >= samples.end)
+    return InvalidArgument("samples: range({}, {}, {}) is empty: want samples",
+                           samples.begin, samples.end, samples.step);
+  if (samples.step != 0 && samples.end > kMaxSamples)
+    return InvalidArgument("samples: range({}, {}, {}): want numbers below {}",
+                           samples.begin, samples.end, samples.step,
+                           kMaxSamples);
+  if (samples.step == 0 && (samples.begin != 0 || samples.end != 0))
+    return InvalidArgument(
+        "samples: range({}, {}, 0): want a step of 1 or more", samples.begin,
+        samples.end);
+  RETURN_IF_ERROR(CheckList(samples.list));
+  if (arrangement.where.empty()) return absl::OkStatus();
+  return Condition::Parse(arrangement.where).status();
+}
+
+}  // namespace leat

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrangement: which of a dataset's samples a job takes, and in which order,
+// where that is not all of them as they were listed. A worker lists an
+// arrangement once (worker/source/arranged/), as a dataset over a dataset:
+//
+//   dataset  "cats"       samples 0 ... 49,999
+//   arranged "cats › 0:40000"   its samples are the first 40,000 of those
+//
+// A job numbers the arranged samples from 0 on, and knows nothing else of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace leat {
+
+inline constexpr size_t kMaxListedNumbers = 100'000;
+
+// Numbers of samples, in an order, each once. Exactly one of the three kinds is
+// set, or none: all samples.
+struct Numbers {
+  // A list of at most kMaxListedNumbers.
+  std::vector<uint64_t> list;
+  // The place of a .npy file of whole numbers, of one axis.
+  std::string uri;
+  // begin, begin + step, ... below `end`. Step 0: it is no range.
+  uint64_t begin = 0, end = 0, step = 0;
+
+  friend bool operator==(const Numbers&, const Numbers&) = default;
+};
+inline bool IsSet(const Numbers& numbers) {
+  return !numbers.list.empty() || !numbers.uri.empty() || numbers.step != 0;
+}
+
+struct Arrangement {
+  Numbers samples;
+  // A condition (core/selection/condition.h) that chooses among them; empty:
+  // all of them.
+  std::string where;
+
+  friend bool operator==(const Arrangement&, const Arrangement&) = default;
+};
+// Returns whether the arrangement is other than all samples in their order.
+inline bool IsSet(const Arrangement& arrangement) {
+  return IsSet(arrangement.samples) || !arrangement.where.empty();
+}
+
+// Returns a line for each thing that the arrangement says: "samples range 0
+// 40000 1\n", "where \"width >= 256\"\n"; "" if nothing is set. A list stands
+// in it by its hash. Equal texts mean equal arrangements. With `place` false it
+// lacks the URI of a file, whose numbers are in the dataset's content. Dataset
+// IDs and plan hashes contain it. REQUIRES: it passes CheckArrangement.
+std::string CanonicalText(const Arrangement& arrangement, bool place = true);
+// Returns the same for people, on one line, without secrets: "0:40000",
+// "500 samples", "samples of s3://b/train.npy", "where width >= 256".
+std::string ShownText(const Arrangement& arrangement);
+
+// Checks what needs no dataset. kInvalidArgument: numbers of several kinds, an
+// empty range, more than kMaxListedNumbers, a number twice, or a malformed
+// `where`.
+absl::Status CheckArrangement(const Arrangement& arrangement);
+
+}  // namespace leat

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/arrangement.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+std::string ErrorOf(const Arrangement& arrangement) {
+  const absl::Status status = CheckArrangement(arrangement);
+  EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+  return std::string(Message(status));
+}
+
+TEST(Arrangement, EqualRangesHaveEqualTexts) {
+  const Arrangement range{.samples = {.begin = 3, .end = 10, .step = 3}};
+  EXPECT_EQ(CanonicalText(range), "samples range 3 9 3\n");
+  EXPECT_EQ(CanonicalText({.samples = {.begin = 3, .end = 12, .step = 3}}),
+            CanonicalText(range));
+  EXPECT_EQ(CanonicalText({.samples = {.begin = 5, .end = 6, .step = 7}}),
+            "samples range 5 5 7\n");
+}
+
+TEST(Arrangement, AListStandsInTheTextByItsHash) {
+  const std::string text = CanonicalText({.samples = {.list = {1, 2}}});
+  EXPECT_EQ(text.size(), std::string("samples list 2 \n").size() + 64);
+  EXPECT_NE(text, CanonicalText({.samples = {.list = {2, 1}}}));
+}
+
+TEST(Arrangement, AFileStandsInTheTextByItsPlaceOrWithoutIt) {
+  const Arrangement file{.samples = {.uri = "s3://b/\"x\".npy"},
+                         .where = "3 <  width"};
+  EXPECT_EQ(CanonicalText(file),
+            "samples file \"s3://b/\\\"x\\\".npy\"\nwhere \"width > 3\"\n");
+  EXPECT_EQ(CanonicalText(file, /*place=*/false),
+            "samples file\nwhere \"width > 3\"\n");
+}
+
+TEST(Arrangement, IsShownOnOneLine) {
+  EXPECT_EQ(ShownText({.samples = {.begin = 0, .end = 10, .step = 1}}), "0:10");
+  EXPECT_EQ(ShownText({.samples = {.begin = 0, .end = 10, .step = 2}}),
+            "0:10:2");
+  EXPECT_EQ(ShownText({.samples = {.list = {4, 5}}}), "2 samples");
+  EXPECT_EQ(ShownText({.samples = {.uri = "https://u:p@h/n.npy?key=5"},
+                       .where = "a == 1"}),
+            "samples of https://h/n.npy where a == 1");
+  std::string where = "a == 0";
+  for (int i = 1; i < 50; ++i) where += fmt::format(" or a == {}", i);
+  EXPECT_EQ(ShownText({.where = where}),
+            "where a == 0 or a == 1 or a == 2 or a == 3 or a == 4 or a == 5 or "
+            "...");
+}
+
+TEST(Arrangement, IsCheckedWithoutADataset) {
+  EXPECT_EQ(ErrorOf({.samples = {.list = {3, 1, 3}}}),
+            "samples has 3 twice: want each number once");
+  EXPECT_EQ(ErrorOf({.samples = {.begin = 5, .end = 5, .step = 1}}),
+            "samples: range(5, 5, 1) is empty: want samples");
+  EXPECT_EQ(ErrorOf({.samples = {.begin = 5, .end = 9}}),
+            "samples: range(5, 9, 0): want a step of 1 or more");
+  EXPECT_EQ(ErrorOf({.samples = {.begin = 5, .end = ~0ull, .step = 1}}),
+            "samples: range(5, 18446744073709551615, 1): want numbers below "
+            "281474976710656");
+  EXPECT_EQ(ErrorOf({.samples = {.list = {1}, .uri = "/x.npy"}}),
+            "samples: 2 of a range, a list and a file: want one of them");
+  std::vector<uint64_t> list(kMaxListedNumbers + 1);
+  std::iota(list.begin(), list.end(), 0);
+  EXPECT_EQ(ErrorOf({.samples = {.list = list}}),
+            "samples: a list of 100001: want at most 100000, a range, or a "
+            ".npy file");
+  EXPECT_EQ(ErrorOf({.where = "a ="}).substr(0, 11), "where: = at");
+  EXPECT_EQ(ErrorOf({.samples = {.begin = 0, .end = 5, .step = 2},
+                     .where = "a == 1"}),
+            "");
+  EXPECT_FALSE(IsSet(Arrangement()));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An arrangement is listed after what it arranges, once, and again when that
+// has changed.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/plan/selection.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/coordinator/world.h"
+
+namespace leat::server {
+namespace {
+
+using testing::HasSubstr;
+
+JobSpec Selected(const std::string& name, uint64_t end = 100,
+                 const std::string& path = "/d") {
+  JobSpec spec = SpecOf(name, path);
+  spec.selection.arrangement.samples = {.begin = 0, .end = end, .step = 1};
+  return spec;
+}
+
+class Arrangements : public testing::Test {
+ protected:
+  // Answers a listing request; `content` distinguishes datasets.
+  absl::Status List(const IndexDirective& asked, const std::string& content,
+                    uint64_t samples = 1000) {
+    IndexHeader header = HeaderFor(asked, content, samples);
+    header.fingerprint = HashOf(content);
+    header.name = content;
+    SetBlocks({BlockOf(content)}, &header);
+    if (asked.base == nullptr) {
+      const std::string look = "look of " + content;
+      header.look = BlockOf(look);
+      EXPECT_TRUE(world_->PutBlock(*header.look, look, world_.now()).ok());
+    }
+    return world_.Upload(header, content);
+  }
+  absl::Status NothingChanged(const IndexDirective& asked) {
+    const absl::Status status = world_->NoteLooked(
+        {asked.dataset_id, asked.request_id, 5, 5, {}, false}, world_.now());
+    world_.Write();
+    return status;
+  }
+  // Creates a job of the first 100 samples of /d, which were not listed.
+  std::shared_ptr<const JobInfo> First() {
+    World::Box box = world_.Create(Selected("first"));
+    EXPECT_TRUE(List(*world_.Asked(worker_), "all").ok());
+    EXPECT_TRUE(List(*world_.Asked(worker_), "part", 100).ok());
+    return Info(box);
+  }
+  static std::shared_ptr<const JobInfo> Info(const World::Box& box) {
+    EXPECT_EQ(ErrorOf(box), "");
+    return box->has_value() && (*box)->ok() ? (**box)->info : nullptr;
+  }
+
+  World world_;
+  SessionId worker_ = world_.Join("a");
+};
+
+TEST_F(Arrangements, AreListedAfterTheirBase) {
+  World::Box box = world_.Create(Selected("first"));
+  const IndexDirective base = *world_.Asked(worker_);
+  EXPECT_EQ(base.base, nullptr);
+  ASSERT_TRUE(List(base, "all").ok());
+  EXPECT_FALSE(box->has_value());
+  const IndexDirective asked = *world_.Asked(worker_);
+  ASSERT_NE(asked.base, nullptr);
+  EXPECT_EQ(asked.base->fingerprint, HashOf("all"));
+  EXPECT_EQ(asked.arrangement.samples.end, 100u);
+  EXPECT_NE(asked.dataset_id, base.dataset_id);
+  ASSERT_TRUE(List(asked, "part", 100).ok());
+  const auto job = Info(box);
+  ASSERT_NE(job, nullptr);
+  const DatasetInfo& dataset = job->datasets[0];
+  EXPECT_EQ(dataset.shards.num_samples(), 100u);
+  EXPECT_EQ(dataset.arrangement, "samples range 0 99 1\n");
+  ASSERT_NE(dataset.base, nullptr);
+  EXPECT_EQ(dataset.base->shards.num_samples(), 1000u);
+}
+
+TEST_F(Arrangements, OfAKnownBaseNeedALookAtIt) {
+  const auto first = First();
+  World::Box whole = world_.Create(SpecOf("whole", "/d"));
+  ASSERT_TRUE(NothingChanged(*world_.Asked(worker_)).ok());
+  EXPECT_EQ(Info(whole)->datasets[0].id, first->datasets[0].base->id);
+  // The same arrangement is known, too; another one is listed.
+  World::Box again = world_.Create(Selected("again"));
+  ASSERT_TRUE(NothingChanged(*world_.Asked(worker_)).ok());
+  EXPECT_EQ(Info(again)->datasets[0].id, first->datasets[0].id);
+  EXPECT_EQ(Info(again)->plan_hash, first->plan_hash);
+  World::Box other = world_.Create(Selected("other", 200));
+  ASSERT_TRUE(NothingChanged(*world_.Asked(worker_)).ok());
+  ASSERT_TRUE(List(*world_.Asked(worker_), "other part", 200).ok());
+  EXPECT_NE(Info(other)->plan_hash, first->plan_hash);
+}
+
+TEST_F(Arrangements, OfABaseThatHasChangedAreMadeAnew) {
+  const auto first = First();
+  World::Box box = world_.Create(Selected("second"));
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all, changed", 900).ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  EXPECT_EQ(asked.base->fingerprint, HashOf("all, changed"));
+  ASSERT_TRUE(List(asked, "part, changed", 100).ok());
+  const auto second = Info(box);
+  EXPECT_NE(second->datasets[0].id, first->datasets[0].id);
+  EXPECT_EQ(second->datasets[0].base->shards.num_samples(), 900u);
+  EXPECT_EQ((*world_->GetJob("first"))->datasets[0].id, first->datasets[0].id);
+}
+
+TEST_F(Arrangements, TwoJobsListOneOnce) {
+  world_->CloseWorker(worker_, /*left=*/true, world_.now());
+  World::Box one = world_.Create(Selected("one"));
+  World::Box two = world_.Create(Selected("two"));
+  worker_ = world_.Join("b");
+  world_.Write();
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  ASSERT_TRUE(List(asked, "part", 100).ok());
+  EXPECT_EQ(Info(one)->datasets[0].id, Info(two)->datasets[0].id);
+  EXPECT_FALSE(world_.Asked(worker_).has_value());
+}
+
+TEST_F(Arrangements, GoOnAtAnotherWorker) {
+  World::Box box = world_.Create(Selected("first"));
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  ASSERT_TRUE(world_.Asked(worker_).has_value());
+  world_->CloseWorker(worker_, /*left=*/false, world_.now());
+  world_.Write();
+  const SessionId successor = world_.Join("b");
+  world_.Write();
+  const auto asked = world_.Asked(successor);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->base->fingerprint, HashOf("all"));
+  ASSERT_TRUE(List(*asked, "part", 100).ok());
+  EXPECT_NE(Info(box), nullptr);
+}
+
+TEST_F(Arrangements, AndTheirBasesSurviveARestart) {
+  const auto first = First();
+  world_.Restart();
+  const auto job = *world_->GetJob("first");
+  ASSERT_NE(job->datasets[0].base, nullptr);
+  EXPECT_EQ(job->datasets[0].base->fingerprint, HashOf("all"));
+  EXPECT_EQ(job->datasets[0].arrangement, first->datasets[0].arrangement);
+  EXPECT_EQ(job->plan_hash, first->plan_hash);
+}
+
+TEST_F(Arrangements, KeepTheirBase) {
+  First();
+  EXPECT_THAT(std::string(world_.DeleteDataset("all").message()),
+              HasSubstr("dataset all is used by 1 job: first"));
+  ASSERT_TRUE(world_.DeleteJob("first").ok());
+  EXPECT_EQ(world_.DeleteDataset("all").message(),
+            "dataset all is arranged as \"part\": delete that first");
+  ASSERT_TRUE(world_.DeleteDataset("part").ok());
+  EXPECT_TRUE(world_.DeleteDataset("all").ok());
+}
+
+TEST_F(Arrangements, ThatFailToBeListedFailTheirJob) {
+  World::Box box = world_.Create(Selected("first"));
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  ASSERT_TRUE(world_
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              InvalidArgument("samples has 5000"), world_.now())
+                  .ok());
+  world_.Write();
+  EXPECT_THAT(ErrorOf(box), HasSubstr("samples has 5000"));
+  EXPECT_EQ(Code(box), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(Arrangements, OfAMixtureAreListedForEachSource) {
+  JobSpec mixture = SpecOf("mix", "/d");
+  const Graph pipeline = mixture.pipeline;
+  mixture.pipeline = {};
+  mixture.last_batch = LastBatch::kStream;
+  for (const uint64_t end : {100, 200}) {
+    MixedSource& source = mixture.sources.emplace_back();
+    source.name = std::to_string(end);
+    source.pipeline = pipeline;
+    source.selection.arrangement.samples = {.begin = 0, .end = end, .step = 1};
+  }
+  mixture.shares = {{0, {1, 1}}};
+  World::Box box = world_.Create(mixture);
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  EXPECT_FALSE(box->has_value());
+  std::vector<IndexDirective> asked;
+  for (const WorkerMessage& message : world_.Take(worker_))
+    if (const auto* directive = std::get_if<IndexDirective>(&message))
+      asked.push_back(*directive);
+  ASSERT_EQ(asked.size(), 2u);
+  for (const IndexDirective& each : asked)
+    ASSERT_TRUE(List(each, fmt::format("{}", each.arrangement.samples.end),
+                     each.arrangement.samples.end)
+                    .ok());
+  EXPECT_EQ(Info(box)->datasets[1].shards.num_samples(), 200u);
+}
+
+}  // namespace
+}  // namespace leat::server

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/arranged/numbers.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "fmt/ranges.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/temp_dir.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+
+// Returns a .npy file of version 1.
+template <class T>
+std::string Npy(const std::string& descr, const std::string& shape,
+                const std::vector<T>& values) {
+  std::string header = fmt::format(
+      "{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  header.resize((header.size() + 10 + 64) / 64 * 64 - 11, ' ');
+  header += '\n';
+  const auto size = static_cast<uint16_t>(header.size());
+  std::string file("\x93NUMPY\x01\x00", 8);
+  file.append(reinterpret_cast<const char*>(&size), sizeof size);
+  file += header;
+  file.append(reinterpret_cast<const char*>(values.data()),
+              values.size() * sizeof(T));
+  return file;
+}
+
+class NumbersTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSamples = 1000;
+
+  template <class T>
+  Numbers File(const std::string& descr, const std::vector<T>& values,
+               const std::string& shape = "") {
+    dir_.Write(
+        "n.npy",
+        Npy(descr, shape.empty() ? fmt::format("({},)", values.size()) : shape,
+            values));
+    return {.uri = "file://" + dir_.path() + "/n.npy"};
+  }
+  std::vector<uint64_t> All(const Numbers& numbers) {
+    std::vector<uint64_t> all;
+    status_ =
+        ForEachNumber(numbers, "cats", kSamples, {}, [&](uint64_t number) {
+          all.push_back(number);
+          return absl::OkStatus();
+        });
+    return all;
+  }
+  std::string ErrorOf(const Numbers& numbers) {
+    All(numbers);
+    EXPECT_TRUE(absl::IsInvalidArgument(status_)) << status_;
+    return std::string(Message(status_));
+  }
+
+  TempDir dir_;
+  absl::Status status_;
+};
+
+TEST_F(NumbersTest, AFileHasWholeNumbersOfThreeTypes) {
+  EXPECT_THAT(All(File<int64_t>("<i8", {3, 999, 0})), ElementsAre(3, 999, 0));
+  EXPECT_THAT(All(File<int32_t>("<i4", {3, 4})), ElementsAre(3, 4));
+  EXPECT_THAT(All(File<uint8_t>("|u1", {255})), ElementsAre(255));
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
+TEST_F(NumbersTest, AFileIsReadInPieces) {
+  std::vector<int64_t> numbers(400'000);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<int64_t>(numbers.size() - i);
+  uint64_t sum = 0, count = 0;
+  status_ = ForEachNumber(File<int64_t>("<i8", numbers), "cats", 1'000'000, {},
+                          [&](uint64_t number) {
+                            sum += number;
+                            ++count;
+                            return absl::OkStatus();
+                          });
+  EXPECT_TRUE(status_.ok()) << status_;
+  EXPECT_EQ(count, 400'000u);
+  EXPECT_EQ(sum, 400'000ull * 400'001 / 2);
+}
+
+TEST_F(NumbersTest, WithoutNumbersAllSamplesAreWalked) {
+  EXPECT_EQ(All({}).size(), kSamples);
+}
+
+TEST_F(NumbersTest, AFileThatDoesNotFitIsAnError) {
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, 1000})),
+              EndsWith("n.npy: samples has 1000; want numbers below 1000, the "
+                       "samples of dataset \"cats\""));
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, -1})),
+              EndsWith("n.npy: number 1 is -1: want 0 or more"));
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, 4, 3})),
+              EndsWith("n.npy: it has 3 twice: want each number once"));
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {4, 4})),
+              EndsWith("n.npy: it has 4 twice: want each number once"));
+  EXPECT_THAT(ErrorOf(File<float>("<f4", {3})),
+              EndsWith("n.npy: it has elements of float32: want whole numbers, "
+                       "as int64"));
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, 4}, "(1, 2)")),
+              EndsWith("n.npy: its shape is (1, 2): want one axis of numbers"));
+  EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {}, "(0,)")),
+              EndsWith("n.npy: its shape is (0): want one axis of numbers"));
+}
+
+TEST_F(NumbersTest, AFileThatIsNotThereIsNotFound) {
+  All({.uri = "file://" + dir_.path() + "/absent.npy"});
+  EXPECT_TRUE(absl::IsNotFound(status_)) << status_;
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/arranged/columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/cluster/fault.h"
+#include "core/edit_distance.h"
+#include "core/status.h"
+#include "core/tensor/tensor.h"
+#include "fmt/ranges.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kMostTypos = 2;
+
+// Readers without names of their own give an encoded record and its label.
+std::vector<std::string> OutputNames(const Node& reader, size_t count) {
+  const OperatorInfo* const info = FindOperator(reader.op);
+  if (info != nullptr && !info->outputs_of.empty()) {
+    const auto it = reader.args.find(info->outputs_of);
+    if (it != reader.args.end())
+      if (const auto* names =
+              std::get_if<std::vector<std::string>>(&it->second);
+          names != nullptr && names->size() == count)
+        return *names;
+  }
+  if (count == 2) return {"encoded", "label"};
+  return std::vector<std::string>(count);
+}
+
+template <class T>
+T FirstOf(std::span<const std::byte> bytes) {
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+double HalfOf(uint16_t half) {
+  const int exponent = (half >> 10) & 31, mantissa = half & 1023;
+  const double sign = half & 0x8000 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
+  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+ColumnValue NumberOf(DType dtype, std::span<const std::byte> bytes) {
+  if (bytes.size() != SizeOf(dtype)) return {};
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUint8:
+      return int64_t{FirstOf<uint8_t>(bytes)};
+    case DType::kInt32:
+      return int64_t{FirstOf<int32_t>(bytes)};
+    case DType::kInt64:
+      return FirstOf<int64_t>(bytes);
+    case DType::kFloat16:
+      return HalfOf(FirstOf<uint16_t>(bytes));
+    case DType::kFloat32:
+      return double{FirstOf<float>(bytes)};
+    default:
+      return {};
+  }
+}
+
+bool IsNumber(const ValueType& type) {
+  return type.kind == ValueType::Kind::kTensor && type.shape.empty();
+}
+bool IsBytes(const ValueType& type) {
+  return type.kind == ValueType::Kind::kEncoded;
+}
+
+}  // namespace
+
+// A record's values, which are read when a column first wants them.
+struct Columns::Record {
+  const absl::StatusOr<StoredSample>* stored = nullptr;
+  std::optional<RecordPlace> place;
+  std::string name;
+  std::optional<absl::StatusOr<ImageSize>> size;
+};
+
+Columns::Columns(const Condition& condition, const ColumnSource& from)
+    : condition_(condition),
+      from_(from),
+      folder_(RootOf(from.reader) + "/"),
+      outputs_(OutputNames(from.reader, from.types.size())) {
+  image_ = static_cast<size_t>(std::ranges::find_if(from.types, IsBytes) -
+                               from.types.begin());
+}
+
+absl::StatusOr<Columns> Columns::Bind(const Condition& condition,
+                                      const ColumnSource& from) {
+  Columns bound(condition, from);
+  for (size_t i = 0; i < condition.columns().size(); ++i) {
+    const ColumnName& name = condition.columns()[i];
+    std::optional<Column> column = bound.Find(name);
+    if (!column) return bound.Unknown(name);
+    RETURN_IF_ERROR(bound.CheckUse(name, *column, condition.uses()[i]));
+    bound.reads_records_ =
+        bound.reads_records_ || column->kind >= Kind::kNumber;
+    bound.columns_.push_back(*std::move(column));
+  }
+  return bound;
+}
+
+bool Columns::HasIndexed(std::string_view column) const {
+  return from_.source.IndexedColumn(column, 0).ok();
+}
+
+std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
+  const auto found = std::ranges::find(outputs_, name.name);
+  const auto output = static_cast<size_t>(found - outputs_.begin());
+  const bool is_output = output < outputs_.size() && !name.name.empty();
+  if (name.length) {
+    if (is_output && !IsNumber(from_.types[output]))
+      return Column{.kind = Kind::kLength, .name = {}, .output = output};
+    return std::nullopt;
+  }
+  if (HasIndexed(name.name))
+    return Column{.kind = Kind::kIndexed, .name = name.name};
+  if (is_output && IsNumber(from_.types[output]))
+    return Column{.kind = Kind::kNumber, .name = {}, .output = output};
+  if (is_output && IsBytes(from_.types[output]))
+    return Column{.kind = Kind::kText, .name = {}, .output = output};
+  if (name.name == "name") return Column{.kind = Kind::kName, .name = {}};
+  if (name.name == "bytes") {
+    const absl::StatusOr<RecordPlace> place = from_.source.Locate(0);
+    if (place.ok() && place->bytes)
+      return Column{.kind = Kind::kBytes, .name = {}};
+  }
+  if (image_ < outputs_.size() && from_.image_size != nullptr) {
+    if (name.name == "width")
+      return Column{.kind = Kind::kWidth, .name = {}, .output = image_};
+    if (name.name == "height")
+      return Column{.kind = Kind::kHeight, .name = {}, .output = image_};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Columns::Known() const {
+  std::vector<std::string> known;
+  for (const char* name : {"name", "bytes", "label", "width", "height"})
+    if (std::ranges::find(outputs_, name) == outputs_.end() &&
+        Find({.name = name, .length = false}))
+      known.emplace_back(name);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].empty()) continue;
+    const ColumnName name{.name = outputs_[i], .length = false};
+    if (IsNumber(from_.types[i]) || IsBytes(from_.types[i]))
+      known.push_back(TextOf(name));
+    if (!IsNumber(from_.types[i]))
+      known.push_back(TextOf({.name = outputs_[i], .length = true}));
+  }
+  return known;
+}
+
+absl::Status Columns::Unknown(const ColumnName& name) const {
+  const std::vector<std::string> known = Known();
+  const std::string text = TextOf(name);
+  const auto nearest = std::ranges::min_element(
+      known, {},
+      [&](const std::string& each) { return EditDistance(each, text); });
+  const bool near =
+      nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
+  return InvalidArgument(
+      "where: unknown column {}{}; the columns of {} are {}", text,
+      near ? fmt::format(", did you mean {}?", *nearest) : "", from_.reader.op,
+      fmt::join(known, ", "));
+}
+
+absl::Status Columns::CheckUse(const ColumnName& name, const Column& column,
+                               Condition::Use use) const {
+  const bool text = column.kind == Kind::kName || column.kind == Kind::kText;
+  if (text ? !use.number : !use.text) return absl::OkStatus();
+  return InvalidArgument("where: column {} is a {}, and is compared with a {}",
+                         TextOf(name), text ? "text" : "number",
+                         text ? "number" : "text");
+}
+
+ColumnValue Columns::OfOutput(const Column& column,
+                              const StoredSample& stored) const {
+  if (column.output >= stored.fields.size()) return {};
+  const StoredField& field = stored.fields[column.output];
+  const ValueType& type = from_.types[column.output];
+  if (column.kind == Kind::kNumber) return NumberOf(type.dtype, field.bytes);
+  if (column.kind == Kind::kText)
+    return std::string_view(reinterpret_cast<const char*>(field.bytes.data()),
+                            field.bytes.size());
+  if (IsBytes(type)) return static_cast<int64_t>(field.bytes.size());
+  const Shape& shape = field.shape.empty() ? type.shape : field.shape;
+  if (shape.empty()) return {};
+  return int64_t{shape[0]};
+}
+
+absl::StatusOr<ColumnValue> Columns::ValueOf(const Column& column,
+                                             uint64_t sample,
+                                             Record* record) const {
+  if (column.kind == Kind::kIndexed) {
+    ASSIGN_OR_RETURN(const int64_t value,
+                     from_.source.IndexedColumn(column.name, sample));
+    return value;
+  }
+  if (column.kind == Kind::kName || column.kind == Kind::kBytes) {
+    if (!record->place) {
+      ASSIGN_OR_RETURN(record->place, from_.source.Locate(sample));
+    }
+    if (column.kind == Kind::kBytes)
+      return record->place->bytes
+                 ? ColumnValue(static_cast<int64_t>(*record->place->bytes))
+                 : ColumnValue();
+    record->name =
+        record->place->key.empty() ? record->place->file : record->place->key;
+    std::string_view name = record->name;
+    if (name.starts_with(folder_)) name.remove_prefix(folder_.size());
+    return name;
+  }
+  const absl::StatusOr<StoredSample>& stored = *record->stored;
+  if (!stored.ok()) return ColumnValue();
+  if (column.kind != Kind::kWidth && column.kind != Kind::kHeight)
+    return OfOutput(column, *stored);
+  if (!record->size)
+    record->size = from_.image_size(stored->fields[column.output].bytes);
+  if (!record->size->ok()) return ColumnValue();
+  const ImageSize& size = **record->size;
+  return int64_t{column.kind == Kind::kWidth ? size.width : size.height};
+}
+
+absl::Status Columns::Evaluate(std::span<const uint64_t> samples,
+                               std::span<uint8_t> holds) const {
+  std::vector<absl::StatusOr<StoredSample>> stored;
+  if (reads_records_) stored = from_.source.ReadMany(samples);
+  std::vector<ColumnValue> values(columns_.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    Record record;
+    if (reads_records_) {
+      record.stored = &stored[i];
+      const absl::Status& status = stored[i].status();
+      const std::optional<Fault> fault = FaultOf(status);
+      // Only the record itself may be at fault: then it has no values.
+      if (!status.ok() && fault && *fault != Fault::kSample)
+        return Annotate(status, from_.source.Describe(samples[i]));
+    }
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      ASSIGN_OR_RETURN(values[c], ValueOf(columns_[c], samples[i], &record));
+    }
+    holds[i] = condition_.Holds(values) ? 1 : 0;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker
