@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Digest Plan(uint8_t seed) {
+Digest HashWith(uint8_t seed) {
   Digest digest;
   digest.fill(seed);
   return digest;
@@ -42,11 +42,12 @@ std::string SharesRefusal(const std::vector<SharesFrom>& theirs,
                           std::string_view job = "later") {
   const ShareSchedule before = ScheduleWith(theirs), now = ScheduleWith(own);
   const std::string position =
-      EncodePosition("mix", Plan(2), {0, 8}, {&before, &kSources, 8});
+      EncodePosition("mix", HashWith(2), {0, 8}, {&before, &kSources, 8});
   const auto decoded = DecodePosition(
       position, job,
       [&](const EpochStep& next) {
-        return PositionHashes{Plan(1), Plan(1), {&now, &kSources, next.step}};
+        return PositionHashes{
+            HashWith(1), HashWith(1), {&now, &kSources, next.step}};
       },
       100);
   EXPECT_TRUE(absl::IsInvalidArgument(decoded.status())) << decoded.status();
@@ -96,7 +97,7 @@ TEST(PositionShares, IsBoundedWhateverItsShares) {
   const ShareSchedule schedule = ScheduleWith(many);
   for (const uint64_t step : {1u, 2u, 4u, 8u}) {
     const std::string position =
-        EncodePosition(std::string(128, 'x'), Plan(1), {~0ull, step},
+        EncodePosition(std::string(128, 'x'), HashWith(1), {~0ull, step},
                        {&schedule, &kSources, step});
     EXPECT_LT(position.size(), 1024u);
     // Two segments fit, four do not.
