@@ -91,6 +91,8 @@ constexpr FieldMetric kWorkerFields[] = {
     {"threads", "leat_workers_threads", MetricKind::kGauge,
      "Decode threads of all workers that are not lost."},
     NoMetric("decoder_classes", "finding NO_DECODER says where one is missing"),
+    NoMetric("abilities", "finding NO_ABILITY says where one is missing"),
+    NoMetric("lacked", "finding NO_ABILITY has the reasons"),
     NoMetric("weight", "relative to others, of one worker"),
     {"shards_owned", "leat_workers_shards_owned", MetricKind::kGauge,
      "Shards that workers own first, of all datasets."},

@@ -18,6 +18,7 @@
 #include "client/coordinator/message_json.h"
 #include "client/device/device_batches.h"
 #include "client/private/machine.h"
+#include "core/plan/abilities.h"
 #include "core/plan/checked_job.h"
 #include "core/plan/share_layout.h"
 #include "core/redaction.h"
@@ -72,9 +73,12 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.open.set_pid(static_cast<uint64_t>(getpid()));
   options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
                                         options.open.pid(), ++iterators));
+  std::vector<std::string> needed = AbilitiesFor(info.spec);
+  for (std::string& ability : needed) ability = "ability " + ability;
   if (info.spec.decoder_class != DecoderClass::kExact)
-    options.fetch.needed =
-        fmt::format("decoder class {}", Name(info.spec.decoder_class));
+    needed.push_back(
+        fmt::format("decoder class {}", Name(info.spec.decoder_class)));
+  options.fetch.needed = fmt::format("{}", fmt::join(needed, " and "));
   // Consumers of a cluster draw different numbers.
   options.fetch.random = options.session.random = RandomFractions();
   options.tracer = job->connection()->tracing->tracer();

@@ -12,6 +12,7 @@
 #include "core/cluster/certificate_term.h"
 #include "core/redaction.h"
 #include "core/status.h"
+#include "server/membership/ability_gap.h"
 
 namespace leat::server {
 namespace {
@@ -75,6 +76,40 @@ void SnapDecoders(const Parts& parts, Snapshot* to) {
         to->undecoded[{decoders->decoder_class, decoders->digest}];
     jobs.decoders = *decoders;
     if (jobs.jobs.total++ < kMaxAlike) jobs.jobs.first.push_back(name);
+  }
+}
+
+// Adds jobs that no READY worker is able to compute.
+void SnapAbilities(const Parts& parts, Snapshot* to) {
+  // The place in `unable` of what a job needs; nullopt: some worker has it.
+  using Needed = std::tuple<DecoderClass, std::optional<Digest>, Abilities>;
+  std::map<Needed, std::optional<size_t>> known;
+  const auto& threads = parts.membership.decoder_threads();
+  for (const auto& [name, job] : parts.state.jobs()) {
+    if (job.abilities.empty()) continue;
+    const DecoderClass decoder_class = job.info->spec.decoder_class;
+    if (parts.membership.num_ready(decoder_class) == 0) continue;
+    std::optional<Digest> digest;
+    if (const auto own = parts.state.DecodersOf(job.info->plan_hash)) {
+      digest = own->digest;
+      // NO_DECODER says so if no worker decodes like that.
+      if (!threads.contains({decoder_class, *digest}) &&
+          !threads.contains({decoder_class, Digest{}}))
+        continue;
+    }
+    const auto [at, added] = known.try_emplace(
+        Needed(decoder_class, digest, job.abilities), std::nullopt);
+    if (added)
+      if (const std::optional<AbilityGap> gap =
+              GapOf(parts.membership, decoder_class, job.abilities, digest)) {
+        at->second = to->unable.size();
+        to->unable.push_back(
+            {gap->Names(), gap->why, gap->Remedy(),
+             !GapOf(parts.membership, decoder_class, job.abilities)});
+      }
+    if (!at->second) continue;
+    Snapshot::Jobs& jobs = to->unable[*at->second].jobs;
+    if (jobs.total++ < kMaxAlike) jobs.first.push_back(name);
   }
 }
 
@@ -198,6 +233,7 @@ Snapshot SnapshotOf(const Parts& parts, Now now) {
   Snapshot snapshot;
   SnapWorkers(parts, now, &snapshot);
   SnapDecoders(parts, &snapshot);
+  SnapAbilities(parts, &snapshot);
   SnapJobs(parts, now, &snapshot);
   SnapStore(parts, &snapshot);
   if (const auto& own = parts.certificate; own && now.wall > own->warn_at())

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/counted.h"
+#include "core/plan/abilities.h"
 #include "core/redaction.h"
 #include "core/status.h"
 
@@ -86,12 +87,14 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
   for (const auto& [id, request] : requests_) ++busy[request.worker];
   for (auto& [id, request] : requests_) {
     if (!request.worker.empty()) continue;
-    // Prefers a worker that can read there, then one that was not tried, then
-    // the least busy, then by name.
+    // Prefers, among the workers with the abilities, one that can read there,
+    // then one that was not tried, then the least busy, then by name.
+    const Abilities needed = AbilitiesFor(request.reader);
     const std::string* best = nullptr;
     std::tuple<bool, bool, int> best_rank;
     for (const auto& [name, worker] : membership.workers()) {
-      if (worker.state() != WorkerState::kReady || worker.session == 0)
+      if (worker.state() != WorkerState::kReady || worker.session == 0 ||
+          !HasAll(worker.registration->abilities, needed))
         continue;
       const std::tuple<bool, bool, int> rank(
           FailsToRead(worker, request.reader), request.tried.contains(name),
@@ -100,7 +103,7 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
       best = &name;
       best_rank = rank;
     }
-    if (best == nullptr) break;
+    if (best == nullptr) continue;
     request.worker = *best;
     request.tried.insert(*best);
     ++request.attempts;

@@ -7,8 +7,8 @@
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
 // that worker is lost, or takes longer than `attempt_timeout`, another worker
-// is asked, up to `max_attempts` in all. Without a ready worker a request
-// waits.
+// is asked, up to `max_attempts` in all. A request waits while no ready worker
+// has what its reader needs (core/plan/abilities.h).
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once

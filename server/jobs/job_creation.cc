@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/plan/abilities.h"
 #include "core/plan/checked_job.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "server/jobs/dataset_looks.h"
+#include "server/membership/ability_gap.h"
 
 namespace leat::server {
 namespace {
@@ -50,6 +52,23 @@ absl::StatusOr<DecoderClass> ResolveClass(const PreparedJob& job,
         spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
                                                     : "it");
   return spec.decoder_class;
+}
+
+// kFailedPrecondition: none of the ready workers has what the job needs. Without
+// any worker the job is accepted, since the workers to come are unknown.
+absl::Status CheckAbilities(const JobSpec& spec, const Membership& membership) {
+  const size_t ready = membership.num_ready();
+  if (ready == 0) return absl::OkStatus();
+  const std::optional<AbilityGap> gap =
+      GapOf(membership,
+            spec.decoder_class == DecoderClass::kNvjpeg ? DecoderClass::kNvjpeg
+                                                        : DecoderClass::kExact,
+            AbilitiesFor(spec));
+  if (!gap) return absl::OkStatus();
+  return FailedPrecondition(
+      "job {} needs {}, which none of {} ready worker{} has{}: {}", spec.name,
+      gap->Names(), ready, ready == 1 ? "" : "s",
+      gap->why.empty() ? "" : fmt::format(" ({})", gap->why), gap->Remedy());
 }
 
 // Returns the paths and addresses in a reader's text, each up to the start of a
@@ -119,11 +138,16 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
       waits_for_[job_->sources[i].reader_id] = &job_->sources[i];
     }
     // There is no worker to look, and the job need not wait for one.
-    if (waits_for_.empty() || membership.num_ready() == 0) return answer;
+    if (waits_for_.empty() || membership.num_ready() == 0 ||
+        !CheckAbilities(job_->spec, membership).ok())
+      return answer;
     phase_ = Phase::kAttaching;
     return std::nullopt;
   }
   if (absl::Status status = ResolveClass(*job_, membership).status();
+      !status.ok())
+    return status;
+  if (absl::Status status = CheckAbilities(job_->spec, membership);
       !status.ok())
     return status;
   waits_for_.clear();
@@ -236,6 +260,7 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
   ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, datasets));
   JobSpec spec = job.spec;
   ASSIGN_OR_RETURN(spec.decoder_class, ResolveClass(job, membership));
+  RETURN_IF_ERROR(CheckAbilities(spec, membership));
   RETURN_IF_ERROR(CheckAgainst(spec, datasets));
   const Digest plan_hash = PlanHash(spec, datasets);
   return Event{{},
@@ -274,6 +299,7 @@ JobCreation::Answer JobCreation::Late(const State& state,
       *(listed == waits_for_.end() ? waits_for_.begin() : listed);
   const PreparedSource& source = *first;
   const std::string worker = worker_of(id);
+  if (worker.empty()) RETURN_IF_ERROR(CheckAbilities(job_->spec, membership));
   if (worker.empty())
     return OfSource(
         source.reader_id,

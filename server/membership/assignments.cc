@@ -191,6 +191,7 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
     for (const Member& member : members) {
       const WorkerRegistration& worker = *member.registration;
       if ((!failing_too && member.FailsToRead(fingerprint_)) ||
+          !HasAll(worker.abilities, key_.abilities) ||
           !DecodesAs(worker, key_.decoder_class, key_.decoders))
         continue;
       fit.push_back({worker.name, member.weight});

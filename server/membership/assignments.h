@@ -2,9 +2,11 @@
 //
 // Assignments: versioned owners of the shards of every dataset in use.
 //
-// There is a table per (dataset, decoder class, decoders) that a job or a
-// consumer uses. It names the READY workers that have the class, decode like
-// that (server/state/decoders.h) and can read the dataset. A table gets a new
+// There is a table per (dataset, decoder class, decoders, abilities) that a job
+// or a consumer uses. It names the READY workers that have the class and the
+// abilities (core/plan/abilities.h), decode like that (server/state/decoders.h)
+// and can read the dataset. The abilities are the job's, since a worker opens a
+// mixture with all its sources. A table gets a new
 // version, from one counter for all tables, only if something in it changed.
 // The instance number distinguishes the coordinator's starts.
 //
@@ -34,6 +36,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/cluster/assignment.h"
 #include "core/hash.h"
+#include "core/plan/abilities.h"
 #include "server/membership/membership.h"
 #include "server/state/types.h"
 
@@ -44,7 +47,8 @@ v1::WorkerRef ToProto(const WorkerRef& worker);
 struct TableKey {
   std::string dataset_id;
   DecoderClass decoder_class = DecoderClass::kExact;
-  Digest decoders{};  // that its plans began with; zero: not begun
+  Digest decoders{};      // that its plans began with; zero: not begun
+  Abilities abilities{};  // that its jobs need
   friend auto operator<=>(const TableKey&, const TableKey&) = default;
 };
 

@@ -180,6 +180,24 @@ void AddDecoders(const Snapshot& at, Writer* to) {
   }
 }
 
+void AddUnable(const Snapshot& at, Writer* to) {
+  for (const Snapshot::Unable& each : at.unable) {
+    const Snapshot::Jobs& jobs = each.jobs;
+    const bool one = jobs.total == 1;
+    const std::string none =
+        each.only_unlike
+            ? "no ready worker has that decodes as they began"
+            : fmt::format("none of {} has", Counted(at.ready, "ready worker"));
+    to->Add("NO_ABILITY", "error", JobSubjects(jobs),
+            fmt::format("job{} {}{} need{} {}, which {}{}", one ? "" : "s",
+                        fmt::join(jobs.first, ", "),
+                        jobs.total > jobs.first.size() ? " and others" : "",
+                        one ? "s" : "", each.needed, none,
+                        each.why.empty() ? "" : fmt::format(" ({})", each.why)),
+            each.remedy);
+  }
+}
+
 void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
   for (const auto& worker : at.first_unlike)
     to->Add("WORKER_DECODERS", "warn", {"worker/" + worker->name},
@@ -359,6 +377,7 @@ std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   AddOpenWorkers(snapshot, &to);
   AddDecoders(snapshot, &to);
   AddUnlikeDecoders(snapshot, &to);
+  AddUnable(snapshot, &to);
   AddJobs(snapshot, &to);
   AddStore(snapshot, &to);
   return to.Take();

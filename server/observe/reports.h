@@ -111,6 +111,16 @@ struct Snapshot {
     Jobs jobs;
   };
   std::map<std::pair<DecoderClass, Digest>, Undecoded> undecoded;
+  // Jobs for which no READY worker of their class has all abilities.
+  struct Unable {
+    std::string needed;  // `"parquet"`
+    std::string why;     // a worker says so; empty: none does
+    std::string remedy;
+    // Some workers have it all, and decode otherwise than the jobs began.
+    bool only_unlike = false;
+    Jobs jobs{};
+  };
+  std::vector<Unable> unable;
   // Jobs and datasets.
   std::vector<Stalled> stalled;
   std::vector<Unreached> unreached;
@@ -140,15 +150,15 @@ std::string TextOfExpiry(Duration left);
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // All codes of findings.
-inline constexpr std::array<std::string_view, 22> kFindingCodes = {
+inline constexpr std::array<std::string_view, 23> kFindingCodes = {
     "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
     "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
     "INDEX_WAITS",     "INSECURE_LISTENER",   "JOB_GIVEN_UP",
-    "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
-    "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
-    "STATE_SALVAGED",  "STATE_SET_ASIDE",     "WORKERS_SILENT",
-    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE",
-    "WORKER_UNREACHED"};
+    "NOT_CONFINED",    "NO_ABILITY",          "NO_DECODER",
+    "NO_WORKERS",      "STATE_FAILED",        "STATE_FULL",
+    "STATE_REGRESSED", "STATE_SALVAGED",      "STATE_SET_ASIDE",
+    "WORKERS_SILENT",  "WORKER_DECODERS",     "WORKER_LOST",
+    "WORKER_STORAGE",  "WORKER_UNREACHED"};
 // A service that accepts every caller keeps this finding.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has this code (lists them).

@@ -73,8 +73,12 @@ bool KeptJobs::Apply(WallTime at, const JobCreated& created,
   Told told = *ToldOf(created, info->datasets);
   info->schema = std::move(told.schema);
   info->plan_hash = created.plan_hash;
-  jobs_[created.spec.name] = {std::move(info), at, at,
-                              std::move(told.not_on_gpu), created.created_by};
+  jobs_[created.spec.name] = {.info = std::move(info),
+                              .created_at = at,
+                              .last_used_at = at,
+                              .not_on_gpu = std::move(told.not_on_gpu),
+                              .created_by = created.created_by,
+                              .abilities = AbilitiesFor(created.spec)};
   ++by_creator_[created.created_by];
   for (const std::string& id : created.dataset_ids)
     by_dataset_[id].insert(created.spec.name);

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/plan/abilities.h"
 #include "server/state/events.h"
 #include "server/state/kept_datasets.h"
 
@@ -28,6 +29,7 @@ struct JobRecord {
   WallTime last_used_at{};  // a day late, at most
   std::string not_on_gpu;   // as in PreparedJob
   std::string created_by;   // rpc::Caller's identity; empty: unknown
+  Abilities abilities{};    // that a worker needs
 };
 
 class KeptJobs {

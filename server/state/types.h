@@ -104,11 +104,11 @@ struct Decoders {
 };
 
 struct WorkerRegistration {
-  std::string name;
-  std::string address;
-  std::string version;
+  std::string name, address, version;
   uint32_t threads = 0;
   std::vector<DecoderClass> decoder_classes;
+  std::vector<std::string> abilities;         // core/plan/abilities.h
+  std::map<std::string, std::string> lacked;  // by ability: why
   std::string host;
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;

@@ -3,8 +3,10 @@
 // Reports of workers and consumers: untrusted bytes, made fit to be kept.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
+#include "core/plan/abilities.h"
 #include "core/status.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "rpc/access/worker_key.h"
@@ -71,6 +73,25 @@ WallTime BoundedTime(google::protobuf::Timestamp* time) {
   return bounded;
 }
 
+absl::Status SetAbilities(const v1::RegisterWorker& proto,
+                          WorkerRegistration* registration) {
+  const auto most = static_cast<int>(kMaxAbilities);
+  if (proto.abilities_size() > most || proto.lacked_size() > most)
+    return InvalidArgument("{} abilities and {} that it lacks: want at most {}",
+                           proto.abilities_size(), proto.lacked_size(), most);
+  std::set<std::string> names;
+  for (const std::string& name : proto.abilities()) {
+    RETURN_IF_ERROR(CheckAbility(name));
+    names.insert(name);
+  }
+  registration->abilities.assign(names.begin(), names.end());
+  for (const v1::LackedAbility& lacked : proto.lacked()) {
+    RETURN_IF_ERROR(CheckAbility(lacked.name()));
+    registration->lacked[lacked.name()] = Cut(lacked.why());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
@@ -97,6 +118,8 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
       continue;
     registration.decoders.push_back({known, *digest, Cut(own.libraries())});
   }
+  RETURN_IF_ERROR(Annotate(SetAbilities(proto, &registration),
+                           fmt::format("worker {}", Cut(proto.name()))));
   registration.host = Cut(proto.host());
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();

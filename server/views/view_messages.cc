@@ -46,6 +46,13 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   proto.set_threads(from.threads);
   for (DecoderClass has : from.decoder_classes)
     proto.add_decoder_classes(static_cast<v1::DecoderClass>(has));
+  proto.mutable_abilities()->Assign(from.abilities.begin(),
+                                    from.abilities.end());
+  for (const auto& [name, why] : from.lacked) {
+    v1::LackedAbility& lacked = *proto.add_lacked();
+    lacked.set_name(name);
+    lacked.set_why(why);
+  }
   proto.set_weight(view.weight);
   proto.set_shards_owned(view.shards_owned);
   if (view.report.stats != nullptr) *proto.mutable_stats() = *view.report.stats;

@@ -214,6 +214,45 @@ class ReadersTest(cluster.ClusterTest):
         self.assertIn(str(file), error[1])
         self.assertIn("changed", error[1])
 
+    def test_a_worker_without_arrow_owns_nothing_of_a_mixture_with_parquet(self):
+        pyarrow, parquet = self.parquet()
+        for name in ("a", "b"):
+            (self.folder / name).mkdir()
+            for part in range(8):
+                parquet.write_table(pyarrow.table({"id": pyarrow.array(range(part * BATCH, (part + 1) * BATCH),
+                                                                       pyarrow.int64())}),
+                                    self.folder / f"{name}/{part}.parquet", row_group_size=16)
+        sources = [{"name": name, "pipeline": {
+            "nodes": [node("readers.parquet", paths=texts(f"{self.folder}/{name}/"), columns=texts("id"),
+                           types=texts("int64"))],
+            "outputs": [{"name": "id", "ref": {"node": 0}}]}} for name in ("a", "b")]
+        path = self.folder / "mix.json"
+        path.write_text(json.dumps({
+            "name": "mix", "sources": sources, "shares": [{"weights": [3, 1]}], "mix_end": "MIX_END_ALL",
+            "last_batch": "LAST_BATCH_DROP", "seed": 7, "batch": BATCH}))
+        expected = self.oracle_steps(path, 1)
+        self.start_coordinator()
+        self.start_worker(name="without", env={"LEAT_PARQUET_LIBRARY": "/no/such/library.so"})
+        refused = self.consumer(path, epochs=1).finish()
+        self.assertIn("job mix needs \"parquet\", which none of 1 ready worker has (worker without: ", refused.error[1])
+        self.assertIn("/no/such/library.so", refused.error[1])
+        self.start_worker(name="with")
+        self.assertEqual(self.consumer(path, epochs=1).finish().steps, expected)
+        workers = {each["name"]: each for each in self.get("workers")["workers"]}
+        self.assertEqual(workers["with"]["abilities"], ["parquet"])
+        self.assertEqual(workers["without"].get("abilities", []), [])
+        self.assertEqual(workers["without"]["lacked"][0]["name"], "parquet")
+        self.assertEqual(int(workers["without"].get("shards_owned", 0)), 0)
+        self.assertGreater(int(workers["with"]["shards_owned"]), 0)
+        self.assertEqual(self.workers[1].stop(), 0)
+        found = self.until("a finding", lambda: [each for each in self.get("status")["findings"]
+                                                 if each["code"] == "NO_ABILITY"])
+        self.assertIn("job mix needs \"parquet\"", found[0]["summary"])
+        self.start_worker(name="again")
+        self.until("no finding", lambda: not [each for each in self.get("status")["findings"]
+                                              if each["code"] == "NO_ABILITY"])
+        self.assertEqual(self.consumer(path, epochs=1).finish().steps, expected)
+
     def test_a_worker_without_arrow_says_what_is_missing(self):
         file = self.folder / "x.parquet"
         file.write_bytes(b"PAR1")

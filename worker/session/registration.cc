@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "rpc/process/machine.h"
 #include "rpc/tls/server_tls.h"
+#include "worker/source/reader_abilities.h"
 
 namespace leat::worker {
 std::string DefaultName(const std::string& listen) {
@@ -41,6 +42,17 @@ void AddProgram(const Config& config, const GpuWorker& gpus,
   registration->set_threads(static_cast<uint32_t>(config.threads));
   for (const DecoderClass each : gpus.decoder_classes())
     registration->add_decoder_classes(static_cast<v1::DecoderClass>(each));
+  for (const ReaderAbility& each : ReaderAbilities()) {
+    if (each.has.ok()) {
+      registration->add_abilities(each.name);
+      continue;
+    }
+    LOG_INFO("worker.lacks ability={} why=\"{}\"", each.name,
+             Message(each.has));
+    v1::LackedAbility& lacked = *registration->add_lacked();
+    lacked.set_name(each.name);
+    lacked.set_why(std::string(Message(each.has)));
+  }
 }
 
 void AddMachine(const std::vector<GpuInfo>& gpus,

@@ -23,7 +23,8 @@ std::string Reachable(const std::string& address);
 // Logs a warning if consumers that get `address` will refuse the certificate.
 void WarnOfCertificate(const rpc::Security& security,
                        const std::string& address);
-// Adds the pool, version, threads and decoders.
+// Adds the pool, version, threads, decoder classes and abilities, and logs which
+// abilities it lacks.
 void AddProgram(const Config& config, const GpuWorker& gpus,
                 v1::RegisterWorker* registration);
 // Adds the host, process and GPUs.

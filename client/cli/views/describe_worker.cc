@@ -152,6 +152,43 @@ void AddStorage(const Json& stats, View* view) {
   view->sections.push_back(std::move(section));
 }
 
+std::string AbilitiesText(const Json& worker) {
+  const std::vector<std::string> abilities = Strings(worker, "abilities");
+  return abilities.empty() ? "-"
+                           : fmt::format("{}", fmt::join(abilities, ", "));
+}
+
+// Adds how it decodes, and what it lacks or does otherwise than other workers.
+void AddTroubles(const Json& worker, Section* to) {
+  for (const Json& own : Items(worker, "decoders"))
+    to->facts.emplace_back(
+        fmt::format("Decodes {}",
+                    EnumWord(Text(own, "decoder_class"), "DECODER_CLASS_")),
+        DecodersText(own));
+  for (const Json& lacked : Items(worker, "lacked"))
+    to->facts.emplace_back(
+        "Lacks", Cell(fmt::format("{}: {}; it owns no shards of jobs that need "
+                                  "it",
+                                  Text(lacked, "name"), Text(lacked, "why")),
+                      Tone::kWarn));
+  for (const Json& failure : Items(worker, "storage_failures"))
+    to->facts.emplace_back(
+        "Cannot read",
+        Cell(fmt::format("{}: {} (for {})", Text(failure, "root"),
+                         Text(failure, "error"), Text(failure, "lasting")),
+             Tone::kBad));
+  if (const std::string differ = Text(worker, "decoders_differ");
+      !differ.empty())
+    to->facts.emplace_back(
+        "Owns less",
+        Cell(fmt::format("{}; it owns none of their shards", differ),
+             Tone::kWarn));
+  if (const std::string why = Text(worker, "not_confined"); !why.empty())
+    to->facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
+  if (const std::string open = Text(worker, "insecure_listener"); !open.empty())
+    to->facts.emplace_back("Lets in everybody", Cell(open, Tone::kWarn));
+}
+
 }  // namespace
 
 View DescribeWorker(const Json& worker, absl::Time now) {
@@ -179,29 +216,10 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Last heartbeat", When(worker, "last_heartbeat_at", now)},
       {"Threads", Text(worker, "threads")},
       {"Decoder classes", fmt::format("{}", fmt::join(decoders, ", "))},
+      {"Abilities", AbilitiesText(worker)},
       {"Shards owned", Text(worker, "shards_owned")},
       {"Weight", fmt::format("{:.2f}", Number(worker, "weight"))}};
-  for (const Json& own : Items(worker, "decoders"))
-    who.facts.emplace_back(
-        fmt::format("Decodes {}",
-                    EnumWord(Text(own, "decoder_class"), "DECODER_CLASS_")),
-        DecodersText(own));
-  for (const Json& failure : Items(worker, "storage_failures"))
-    who.facts.emplace_back(
-        "Cannot read",
-        Cell(fmt::format("{}: {} (for {})", Text(failure, "root"),
-                         Text(failure, "error"), Text(failure, "lasting")),
-             Tone::kBad));
-  if (const std::string differ = Text(worker, "decoders_differ");
-      !differ.empty())
-    who.facts.emplace_back(
-        "Owns less",
-        Cell(fmt::format("{}; it owns none of their shards", differ),
-             Tone::kWarn));
-  if (const std::string why = Text(worker, "not_confined"); !why.empty())
-    who.facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
-  if (const std::string open = Text(worker, "insecure_listener"); !open.empty())
-    who.facts.emplace_back("Lets in everybody", Cell(open, Tone::kWarn));
+  AddTroubles(worker, &who);
   AddCertificate(stats, &who);
   Section load;
   load.title = "Load";

@@ -16,12 +16,19 @@ constexpr Duration kPinAgain = std::chrono::seconds(5);
 
 class DecoderChoice::PinTransaction final : public Transaction {
  public:
-  PinTransaction(DecoderChoice* choice, DecoderClass decoder_class, Now now)
-      : choice_(choice), class_(decoder_class), now_(now) {}
+  // Pins the plans that need these abilities, to decoders of workers that have
+  // them.
+  PinTransaction(DecoderChoice* choice, DecoderClass decoder_class,
+                 Abilities needed, Now now)
+      : choice_(choice),
+        class_(decoder_class),
+        needed_(std::move(needed)),
+        now_(now) {}
 
   absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    std::vector<Digest> plans = choice_->ToPin(class_);
-    const std::optional<Decoders> decoders = choice_->MostThreads(class_);
+    std::vector<Digest> plans = std::move(choice_->ToPin(class_)[needed_]);
+    const std::optional<Decoders> decoders =
+        choice_->MostThreads(class_, needed_);
     if (plans.empty() || !decoders) return std::nullopt;
     pinned_ = {std::move(plans), decoders->digest, decoders->libraries};
     return Event{{}, pinned_, {}};
@@ -44,6 +51,7 @@ class DecoderChoice::PinTransaction final : public Transaction {
  private:
   DecoderChoice* const choice_;
   const DecoderClass class_;
+  const Abilities needed_;
   const Now now_;
   DecodersPinned pinned_;
 };
@@ -59,25 +67,40 @@ void DecoderChoice::Soon(DeferredActions* deferred) {
   deferred->Add(wake_);
 }
 
-std::vector<Digest> DecoderChoice::ToPin(DecoderClass decoder_class) const {
-  std::vector<Digest> plans;
-  for (const Digest& plan : state_->Unpinned(decoder_class))
-    if (!loaded_.contains(plan)) plans.push_back(plan);
+DecoderChoice::PlansToPin DecoderChoice::ToPin(
+    DecoderClass decoder_class) const {
+  PlansToPin plans;
+  for (const Digest& plan : state_->Unpinned(decoder_class)) {
+    const JobRecord* const job = state_->FindJob(plan);
+    if (job != nullptr && !loaded_.contains(plan))
+      plans[job->abilities].push_back(plan);
+  }
   return plans;
 }
 
-// Returns the digest with the most threads among READY workers of the class,
-// and the text of its libraries.
+// Returns the digest with the most threads among READY workers that have the
+// class and the abilities, and the text of its libraries.
 std::optional<Decoders> DecoderChoice::MostThreads(
-    DecoderClass decoder_class) const {
+    DecoderClass decoder_class, const Abilities& needed) const {
+  std::map<Digest, size_t> threads;
+  if (needed.empty()) {
+    for (const auto& [key, sum] : membership_->decoder_threads())
+      if (key.first == decoder_class) threads[key.second] = sum;
+  } else {
+    for (const auto& [name, worker] : membership_->workers())
+      if (const Decoders* own = worker.registration->DecodersOf(decoder_class);
+          own != nullptr && worker.state() == WorkerState::kReady &&
+          HasAll(worker.registration->abilities, needed))
+        threads[own->digest] += worker.registration->threads;
+  }
   Digest most{};
-  size_t threads = 0;
-  for (const auto& [key, sum] : membership_->decoder_threads())
-    if (key.first == decoder_class && key.second != Digest{} && sum > threads) {
-      most = key.second;
-      threads = sum;
+  size_t most_threads = 0;
+  for (const auto& [digest, sum] : threads)
+    if (digest != Digest{} && sum > most_threads) {
+      most = digest;
+      most_threads = sum;
     }
-  if (threads == 0) return std::nullopt;
+  if (most_threads == 0) return std::nullopt;
   for (const auto& [name, worker] : membership_->workers()) {
     const Decoders* const own = worker.registration->DecodersOf(decoder_class);
     if (worker.state() == WorkerState::kReady && own != nullptr &&
@@ -94,9 +117,11 @@ void DecoderChoice::Tick(bool changed, Now now, DeferredActions* deferred) {
   pin_at_.reset();
   for (const DecoderClass decoder_class :
        {DecoderClass::kExact, DecoderClass::kNvjpeg})
-    if (!ToPin(decoder_class).empty() && MostThreads(decoder_class))
-      transactions_->Enqueue(
-          std::make_unique<PinTransaction>(this, decoder_class, now), deferred);
+    for (const auto& [needed, plans] : ToPin(decoder_class))
+      if (MostThreads(decoder_class, needed))
+        transactions_->Enqueue(
+            std::make_unique<PinTransaction>(this, decoder_class, needed, now),
+            deferred);
 }
 
 MonotonicTime DecoderChoice::NextDeadline() const {

@@ -16,11 +16,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "core/plan/abilities.h"
 #include "server/coordinator/parts/deferred_actions.h"
 #include "server/coordinator/parts/tables.h"
 #include "server/coordinator/parts/transactions.h"
@@ -52,8 +54,11 @@ class DecoderChoice {
 
  private:
   class PinTransaction;
-  std::vector<Digest> ToPin(DecoderClass decoder_class) const;
-  std::optional<Decoders> MostThreads(DecoderClass decoder_class) const;
+  // By what workers must be able to do for the plan's jobs.
+  using PlansToPin = std::map<Abilities, std::vector<Digest>>;
+  PlansToPin ToPin(DecoderClass decoder_class) const;
+  std::optional<Decoders> MostThreads(DecoderClass decoder_class,
+                                      const Abilities& needed) const;
   void MoveTables(const Digest& plan_hash, DeferredActions* deferred);
 
   const State* const state_;

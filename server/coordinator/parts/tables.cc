@@ -39,10 +39,11 @@ double SamplesOwned(
 
 std::vector<TableKey> KeysOf(const State& state, const JobInfo& job) {
   const std::optional<Decoders> decoders = state.DecodersOf(job.plan_hash);
+  const Abilities abilities = AbilitiesFor(job.spec);
   std::set<TableKey> keys;
   for (const DatasetInfo& dataset : job.datasets)
     keys.insert({dataset.id, job.spec.decoder_class,
-                 decoders ? decoders->digest : Digest{}});
+                 decoders ? decoders->digest : Digest{}, abilities});
   return {keys.begin(), keys.end()};
 }
 

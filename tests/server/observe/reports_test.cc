@@ -52,6 +52,11 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.expiring_soon.Add("s", "host", "has expired");
   at.expiring.Add("e", "host", "expires in 8 days and 0 hours");
   at.without_decoder[DecoderClass::kNvjpeg] = {{"a", "b"}, 9};
+  at.unable = {{"\"parquet\"",
+                "worker w: no libarrow",
+                "install it",
+                false,
+                {{"j"}, 1}}};
   at.stalled = {{"c", "j", 0.5}};
   at.unreached = {{"c", "j", "host", "w", "it wants a certificate"}};
   at.bad_jobs = {{"j", 4, "truncated", absl::OkStatus()},
@@ -69,14 +74,15 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.regressed = {"w", 9, 5};
   EXPECT_THAT(
       CodesOf(at),
-      ElementsAre(
-          "NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT", "WORKER_STORAGE",
-          "NOT_CONFINED", "NOT_CONFINED", "INSECURE_LISTENER",
-          "CERTIFICATE_EXPIRES", "CERTIFICATE_EXPIRES", "NO_DECODER",
-          "WORKER_UNREACHED", "CONSUMER_STALLED", "BAD_SAMPLES", "JOB_GIVEN_UP",
-          "INDEX_FAILED", "INDEX_WAITS", "INDEX_DAMAGED", "DATASET_CHANGED",
-          "INSECURE_LISTENER", "CERTIFICATE_EXPIRES", "STATE_FULL",
-          "STATE_SALVAGED", "STATE_SET_ASIDE", "STATE_REGRESSED"));
+      ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
+                  "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
+                  "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
+                  "CERTIFICATE_EXPIRES", "NO_DECODER", "NO_ABILITY",
+                  "WORKER_UNREACHED", "CONSUMER_STALLED", "BAD_SAMPLES",
+                  "JOB_GIVEN_UP", "INDEX_FAILED", "INDEX_WAITS",
+                  "INDEX_DAMAGED", "DATASET_CHANGED", "INSECURE_LISTENER",
+                  "CERTIFICATE_EXPIRES", "STATE_FULL", "STATE_SALVAGED",
+                  "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, EveryCodeIsInTheManual) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/observe/stages.h"
+#include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -16,6 +17,8 @@ namespace leat::server {
 namespace {
 
 using google::protobuf::FieldDescriptor;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using AnyMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::MessageDifferencer;
@@ -149,6 +152,10 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
   registration.set_public_key(std::string(32, 'k'));
   registration.set_not_confined("--no-seccomp");
   registration.set_pool("cpu");
+  registration.add_abilities("parquet");
+  v1::LackedAbility& lacked = *registration.add_lacked();
+  lacked.set_name("own:blur");
+  lacked.set_why("no libblur.so");
   const auto stored = FromProto(registration);
   ASSERT_TRUE(stored.ok()) << stored.status();
   WorkerView view;
@@ -160,6 +167,32 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
     EXPECT_NE(FieldText(registration, name), "") << name;
     EXPECT_EQ(FieldText(registration, name), FieldText(info, name)) << name;
   }
+}
+
+TEST(Convert, AbilitiesAreBoundedAndHaveNames) {
+  v1::RegisterWorker registration;
+  registration.set_name("w0");
+  for (const char* name : {"b", "a", "b"}) registration.add_abilities(name);
+  EXPECT_THAT(FromProto(registration)->abilities, ElementsAre("a", "b"));
+  const auto refusal = [&](const std::string& name) {
+    v1::RegisterWorker hostile = registration;
+    hostile.add_abilities(name);
+    v1::RegisterWorker lacking = registration;
+    lacking.add_lacked()->set_name(name);
+    EXPECT_EQ(FromProto(hostile).status(), FromProto(lacking).status());
+    return std::string(Message(FromProto(hostile).status()));
+  };
+  EXPECT_THAT(refusal("a\nb"),
+              HasSubstr("worker w0: ability has character 10"));
+  EXPECT_THAT(refusal(""), HasSubstr("worker w0: ability of 0 characters"));
+  EXPECT_THAT(refusal(std::string(5000, 'a')), HasSubstr("5000 characters"));
+  v1::LackedAbility& lacked = *registration.add_lacked();
+  lacked.set_name("c");
+  lacked.set_why(std::string(1 << 20, 'x'));
+  EXPECT_LE(FromProto(registration)->lacked.at("c").size(), kMaxText + 8);
+  for (int i = 0; i < 70; ++i) registration.add_abilities("a");
+  EXPECT_THAT(std::string(Message(FromProto(registration).status())),
+              HasSubstr("73 abilities and 1 that it lacks: want at most 64"));
 }
 
 TEST(Convert, APublicKeyOfAnotherSizeIsNone) {

@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/parquet/parquet.h"
+#include "worker/source/reader_abilities.h"
 
 namespace leat::worker {
 namespace {
@@ -114,6 +115,8 @@ absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary() {
   loaded = *library;
   return loaded;
 }
+
+absl::Status CanReadParquet() { return LoadParquetLibrary().status(); }
 
 ParquetBounds BoundsOf(const SourceLimits& limits) {
   return {.max_footer_bytes = limits.max_footer_bytes,

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cli/views/describe.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat::cli {
+namespace {
+
+// Returns the text of a fact; empty: there is none.
+std::string FactOf(const Json& worker, const std::string& title) {
+  const View view = DescribeWorker(worker, absl::UnixEpoch());
+  for (const auto& [name, cell] : view.sections[0].facts)
+    if (name == title) return cell.text;
+  return "";
+}
+
+TEST(DescribeWorker, ShowsItsAbilitiesAndWhyItLacksOne) {
+  Json worker = Json::parse(R"({"name": "w", "abilities": ["a", "own:blur"],
+    "lacked": [{"name": "parquet", "why": "there is no libarrow.so"}]})");
+  EXPECT_EQ(FactOf(worker, "Abilities"), "a, own:blur");
+  EXPECT_EQ(FactOf(worker, "Lacks"),
+            "parquet: there is no libarrow.so; it owns no shards of jobs that "
+            "need it");
+  worker.erase("abilities");
+  worker.erase("lacked");
+  EXPECT_EQ(FactOf(worker, "Abilities"), "-");
+  EXPECT_EQ(FactOf(worker, "Lacks"), "");
+}
+
+}  // namespace
+}  // namespace leat::cli
