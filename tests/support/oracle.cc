@@ -124,7 +124,8 @@ ColumnValue ValueOf(const std::string& column, const StoredSample& stored,
   JpegDecoder decoder{ImageLimits{}};
   if (!decoder.Open(file).ok()) return {};
   const ImageSize size = decoder.header().size;
-  return column == "width" ? size.width : size.height;
+  const bool turned = decoder.header().orientation >= 5;
+  return (column == "width") != turned ? size.width : size.height;
 }
 
 // Reads all records, one after the other.

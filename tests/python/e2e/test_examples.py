@@ -186,6 +186,15 @@ def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
     assert sum(rows) == 256 and abs(rows[2] - 0.4 * 256) <= 4, "the shares from step 200 on"
 
 
+def test_a_subset_has_the_same_batches_on_other_hosts(few):
+    whole = run("subset.py", few)
+    assert run("subset.py", few, "--hosts", "4") == whole
+    (train, steps), (test, _) = [numbers(r"\d+", line)[:3:2] for line in whole.splitlines()]
+    assert 0 < train <= 4 * test and steps == train // 8
+    named = run("subset.py", few, "--where", 'name like "*1.jpg"')
+    assert 0 < numbers(r"\d+", named)[0] < train
+
+
 def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
     killed = started("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
     first = next(line for line in killed.stdout if "epoch 0" in line)

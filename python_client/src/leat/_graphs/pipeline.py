@@ -7,8 +7,9 @@ import ctypes
 import functools
 import inspect
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, ParamSpec, overload
 
 from leat._graphs import selection as _selections
@@ -180,8 +181,22 @@ class Pipeline:
         """Returns the JSON form of leat.v1.Graph, as on the wire and in `leat inspect`."""
         return json.loads(json.dumps(self._graph))
 
-    def select(self, *, weights: Literal["balanced"] | Mapping[str | int, float]) -> Pipeline:
+    def select(
+        self,
+        *,
+        samples: range | Iterable[int] | str | os.PathLike[str] | None = None,
+        where: str | None = None,
+        weights: Literal["balanced"] | Mapping[str | int, float] | None = None,
+    ) -> Pipeline:
         """Returns the same pipeline over a selection of its dataset's samples, for `Service.job` and `leat.mix`.
+
+            train.select(samples=range(0, 40_000))  # these samples, numbered from 0 on
+            train.select(samples="s3://bucket/train.npy")
+            train.select(where='width >= 256 and label in [3, 7] and not name like "*_dup*"')
+
+        The samples that are chosen are a dataset of their own: each comes once in an epoch, and steps, shards and
+        positions count them alone. A worker lists it once, over the listing of the whole. What workers cache of the
+        whole serves every selection of it.
 
             train.select(weights="balanced")  # each class has the same share of the rows
             train.select(weights={"cat": 0.5, "dog": 0.3, "*": 0.2})  # "*": the other classes, evenly
@@ -194,6 +209,12 @@ class Pipeline:
         the order of their labels.
 
         Args:
+            samples: the numbers of the samples to take, in this order, each once: a range, up to 100,000 numbers, or
+                the place of a .npy file with any count of whole numbers, which the workers read. None: all samples.
+            where: a condition on columns, which chooses among the samples: comparisons, `in [...]`, `like "a*b"`,
+                `and`, `or`, `not`, parentheses. The columns are `name`, `bytes`, `label`, `width` and `height` of
+                images, the reader's outputs of one number or of bytes, and `length(output)`. A value that a sample
+                does not have compares to false. Columns that the listing does not know are read from the records, once.
             weights: "balanced", or the share of each class, of any sum, by its name. The classes of a list of files are
                 its labels: {0: 0.5, 1: 0.5}. Every class with samples is named, unless "*" stands for the others.
 
@@ -203,9 +224,15 @@ class Pipeline:
         """
         if self._selection:
             raise InvalidArgument(f"select: {self!r} already is a selection; expected one select with all arguments")
+        if samples is None and where is None and weights is None:
+            raise InvalidArgument("select: nothing is selected; expected samples, where or weights")
         made = Pipeline.__new__(Pipeline)
         made.__dict__.update(self.__dict__)
-        made._selection = _selections.of_weights(weights)
+        made._selection = {} if weights is None else _selections.of_weights(weights)
+        if samples is not None:
+            made._selection["samples"] = _selections.of_samples(samples)
+        if where is not None:
+            made._selection["where"] = _selections.of_where(where)
         return made
 
     def explain(self, error: Error) -> Error:

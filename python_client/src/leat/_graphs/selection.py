@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leat._graphs.options import positive_number
 from leat.errors import InvalidArgument
 
 _MOST_GROUPS = 65536
+_MOST_NUMBERS = 100_000
+_MOST_SAMPLES = 2**48
 
 
 def _name(key: Any) -> str:
@@ -23,6 +26,67 @@ def _name(key: Any) -> str:
     if number is None or isinstance(key, bool):
         raise InvalidArgument(f"weights has {key!r:.80}; expected the name of a class, or a label")
     return str(number)
+
+
+def _range(numbers: range) -> dict[str, Any]:
+    if numbers.step < 1:
+        raise InvalidArgument(f"samples = {numbers!r}; expected a step of 1 or more")
+    if not numbers:
+        raise InvalidArgument(f"samples = {numbers!r} is empty; expected samples")
+    if numbers.start < 0 or numbers[-1] >= _MOST_SAMPLES:
+        raise InvalidArgument(f"samples = {numbers!r}; expected numbers of 0 or more, below {_MOST_SAMPLES}")
+    return {"begin": str(numbers.start), "end": str(numbers.stop), "step": str(numbers.step)}
+
+
+def _list(numbers: Iterable[Any]) -> dict[str, Any]:
+    gaps: list[str] = []
+    seen: set[int] = set()
+    before = 0
+    for number in numbers:
+        if len(gaps) == _MOST_NUMBERS:
+            raise InvalidArgument(
+                f"samples has more than {_MOST_NUMBERS:,} numbers; expected at most that many, a range, or the place "
+                "of a .npy file"
+            )
+        try:
+            whole = number.__index__()
+        except (AttributeError, TypeError):
+            whole = None
+        if whole is None or isinstance(number, bool) or not 0 <= whole < _MOST_SAMPLES:
+            raise InvalidArgument(f"samples[{len(gaps)}] = {number!r:.80}; expected a whole number of 0 or more")
+        if whole in seen:
+            raise InvalidArgument(f"samples has {whole} twice; expected each number once")
+        seen.add(whole)
+        gaps.append(str(whole - before))
+        before = whole
+    if not gaps:
+        raise InvalidArgument("samples is empty; expected samples")
+    return {"gaps": gaps}
+
+
+def of_samples(samples: Any) -> dict[str, Any]:
+    """Returns the JSON form of leat.v1.Numbers."""
+    if isinstance(samples, range):
+        return _range(samples)
+    if isinstance(samples, (str, os.PathLike)):
+        uri = os.fspath(samples)
+        if not isinstance(uri, str) or not uri.partition("?")[0].endswith(".npy"):
+            raise InvalidArgument(f"samples = {samples!r:.80}; expected the place of a .npy file")
+        return {"uri": uri}
+    try:
+        numbers = iter(samples)
+    except TypeError:
+        raise InvalidArgument(
+            f"samples = {samples!r:.80}; expected a range, a list of numbers, or the place of a .npy file"
+        ) from None
+    return _list(numbers)
+
+
+def of_where(where: Any) -> str:
+    """Returns the condition; its language is checked by the coordinator."""
+    if not isinstance(where, str) or not where.strip():
+        raise InvalidArgument(f"where = {where!r:.80}; expected a condition, as 'width >= 256'")
+    return where
 
 
 def of_weights(weights: Any) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.Pipeline.select, and the specs that it makes."""
 
+import itertools
+import pathlib
 import pickle
 
 import numpy as np
@@ -66,3 +68,56 @@ def test_what_no_dataset_can_mean_is_refused(weights, text):
 def test_one_select_says_all():
     with pytest.raises(leat.InvalidArgument, match="expected one select with all arguments"):
         pets.select(weights="balanced").select(weights={"cat": 1})
+
+
+@pytest.mark.parametrize(
+    ("samples", "numbers"),
+    [
+        (range(3, 10, 2), {"begin": "3", "end": "10", "step": "2"}),
+        ([5, 2, 9], {"gaps": ["5", "-3", "7"]}),
+        (np.array([1, 0]), {"gaps": ["1", "-1"]}),
+        ("s3://bucket/train.npy", {"uri": "s3://bucket/train.npy"}),
+        (pathlib.Path("/data/train.npy"), {"uri": "/data/train.npy"}),
+    ],
+)
+def test_samples_are_a_range_a_list_or_a_file(samples, numbers):
+    chosen = pets.select(samples=samples)
+    assert spec_of(chosen)["selection"] == {"samples": numbers}
+    assert "selected by samples" in repr(chosen)
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [
+        (range(5, 5), r"samples = range\(5, 5\) is empty"),
+        (range(9, 0, -1), r"samples = range\(9, 0, -1\); expected a step of 1 or more"),
+        (range(-1, 5), r"samples = range\(-1, 5\); expected numbers of 0 or more"),
+        ([], "samples is empty; expected samples"),
+        ([1, 2, 1], "samples has 1 twice; expected each number once"),
+        ([1, -2], r"samples\[1\] = -2; expected a whole number of 0 or more"),
+        ([1, 2.5], r"samples\[1\] = 2.5; expected a whole number"),
+        ([True], r"samples\[0\] = True; expected a whole number"),
+        ("train.txt", "samples = 'train.txt'; expected the place of a .npy file"),
+        (5, "samples = 5; expected a range, a list of numbers, or the place of a .npy file"),
+        (itertools.count(), "samples has more than 100,000 numbers; expected at most that many, a range"),
+    ],
+)
+def test_samples_that_no_dataset_has_are_refused(samples, text):
+    with pytest.raises(leat.InvalidArgument, match=text):
+        pets.select(samples=samples)
+
+
+def test_a_select_says_something():
+    with pytest.raises(leat.InvalidArgument, match="select: nothing is selected"):
+        pets.select()
+
+
+def test_a_condition_is_text():
+    chosen = pets.select(samples=range(10), where="width >= 256")
+    assert spec_of(chosen)["selection"] == {
+        "samples": {"begin": "0", "end": "10", "step": "1"},
+        "where": "width >= 256",
+    }
+    for where in ("", "  ", 5):
+        with pytest.raises(leat.InvalidArgument, match="expected a condition"):
+            pets.select(where=where)

@@ -153,8 +153,8 @@ TEST_F(Arrangements, AndTheirBasesSurviveARestart) {
 
 TEST_F(Arrangements, KeepTheirBase) {
   First();
-  EXPECT_THAT(std::string(world_.DeleteDataset("all").message()),
-              HasSubstr("dataset all is used by 1 job: first"));
+  EXPECT_THAT(std::string(world_.DeleteDataset("part").message()),
+              HasSubstr("dataset part is used by 1 job: first"));
   ASSERT_TRUE(world_.DeleteJob("first").ok());
   EXPECT_EQ(world_.DeleteDataset("all").message(),
             "dataset all is arranged as \"part\": delete that first");

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A selection of samples has the oracle's bytes: by any worker, on any number of hosts, and after any death."""
+
+import hashlib
+import json
+import random
+import shutil
+import struct
+import unittest
+
+import cluster
+
+BATCH = 64
+PHOTOS = 500
+EPOCHS = 2
+
+
+def numbers(listed):
+    """Returns the JSON form of leat.v1.Numbers."""
+    return {"samples": {"gaps": [str(b - a) for a, b in zip([0, *listed], listed)]}}
+
+
+def drawn(count, seed):
+    return random.Random(seed).sample(range(PHOTOS), count)
+
+
+RANGE = {"samples": {"begin": "10", "end": "470", "step": "2"}}
+LIST = numbers(drawn(250, 1))
+
+
+class SelectionTest(cluster.PhotosTest):
+    def spec(self, selection=None, name="job", graph=None, **changes):
+        if selection is not None:
+            changes["selection"] = selection
+        graph = graph or cluster.train_graph(cluster.photos(), side=96)
+        return super().spec(graph, name=name, **changes)
+
+    def file(self, listed, name="numbers.npy"):
+        """Writes a .npy file, and returns the selection of its numbers."""
+        header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({len(listed)},), }}".ljust(117) + "\n"
+        path = self.folder / name
+        path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                         + struct.pack(f"<{len(listed)}q", *listed))
+        return {"samples": {"uri": f"file://{path}"}}
+
+    def assert_oracle(self, consumer, expected):
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, expected)
+        self.assertIsNotNone(consumer.end)
+
+    def test_ranges_lists_and_files(self):
+        self.start_cluster(workers=2)
+        for name, selection in {"range": RANGE, "list": LIST, "file": self.file(drawn(300, 2))}.items():
+            with self.subTest(name):
+                spec = self.spec(selection, name=name)
+                expected = self.oracle_steps(spec, EPOCHS)
+                self.assertLess(len(expected), EPOCHS * PHOTOS // BATCH)
+                self.assert_oracle(self.consumer(spec).finish(), expected)
+        for _ in range(2):
+            self.start_worker()
+        self.assert_oracle(self.consumer(self.spec(LIST, name="list")).finish(), self.oracle_steps(
+            self.spec(LIST, name="list"), EPOCHS))
+
+    def test_without_a_service(self):
+        spec = self.spec(LIST)
+        self.assert_oracle(self.consumer(spec, embedded=True).finish(), self.oracle_steps(spec, EPOCHS))
+
+    def hosts(self, spec, count, *flags):
+        hosts = []
+        for host in range(count):
+            folder = self.folder / f"{count}-{host}-{len(flags)}"
+            folder.mkdir()
+            hosts.append((self.consumer(spec, "--rows", BATCH * host // count, BATCH * (host + 1) // count,
+                                        "--dump", folder, "--position-out", folder / "position", *flags), folder))
+        for consumer, _ in hosts:
+            self.assertIsNone(consumer.finish().error)
+        return hosts
+
+    def joined(self, hosts):
+        """Returns the steps of several hosts as one list, with the parts' tensors concatenated."""
+        joined = []
+        for epoch, step, _ in hosts[0][0].steps:
+            digest = hashlib.sha256()
+            for field in ("image", "label"):
+                digest.update(field.encode() + b"\0")
+                for _, folder in hosts:
+                    digest.update((folder / f"{epoch}-{step}-{field}").read_bytes())
+            joined.append((epoch, step, digest.hexdigest()))
+        return joined
+
+    def test_a_resume_on_other_hosts_at_another_place(self):
+        spec = self.spec(LIST)
+        expected = self.oracle_steps(spec, EPOCHS)
+        self.start_cluster(workers=2)
+        two = self.hosts(spec, 2, "--stop-after", 3)
+        self.assertEqual(len(two[0][0].steps), len(two[1][0].steps))
+        # The position is of the samples, wherever they are and whatever the job is called.
+        copy = shutil.copytree(cluster.photos(), self.folder / "copy")
+        moved = self.spec(LIST, name="moved", graph=cluster.train_graph(copy, side=96))
+        three = self.hosts(moved, 3, "--resume", two[0][1] / "position")
+        self.assertEqual(self.joined(two) + self.joined(three), expected)
+
+    def test_processes_die_while_it_is_listed_and_served(self):
+        spec = self.spec(numbers(drawn(450, 3)))
+        expected = self.oracle_steps(spec, EPOCHS)
+        self.start_coordinator("--index-block-bytes", "256")
+        first = self.start_worker("--index-cache", "1100")
+        consumer = self.consumer(spec, "--paced", "--window", 1)
+        folder = self.folder / "state" / "blocks"
+        self.until("some blocks are there", lambda: folder.exists() and len(list(folder.iterdir())) >= 3)
+        first.kill9()
+        for _ in range(2):
+            self.start_worker("--index-cache", "1100")
+        consumer.pull(3)
+        self.workers[1].kill9()
+        consumer.pull(2)
+        self.coordinator.kill9()
+        self.restart_coordinator("--index-block-bytes", "256")
+        self.start_worker("--index-cache", "1100")
+        self.assert_oracle(consumer.finish(), expected)
+        self.assert_oracle(self.consumer(spec).finish(), expected)  # the job is still known
+
+    def test_a_mixture_of_a_subset_its_complement_and_the_whole(self):
+        inside = set(drawn(200, 4))
+        graph = cluster.train_graph(cluster.photos(), side=96)
+        sources = [{"name": "in", "pipeline": graph, "selection": numbers(sorted(inside))},
+                   {"name": "out", "pipeline": graph, "selection": self.file(sorted(set(range(PHOTOS)) - inside))},
+                   {"name": "all", "pipeline": graph}]
+        spec = {"name": "mix", "sources": sources, "shares": [{"from_step": "0", "weights": [5, 3, 2]}],
+                "mix_end": "MIX_END_ALL", "seed": 7, "batch": BATCH, "source_field": "source"}
+        path = self.folder / "mix.json"
+        path.write_text(json.dumps(spec))
+        self.start_cluster(workers=2)
+        self.assert_oracle(self.consumer(path, epochs=1).finish(), self.oracle_steps(path, 1))
+
+    def misses(self):
+        return sum(int(worker["stats"].get("cache_misses_total", 0)) for worker in self.get("workers")["workers"])
+
+    def test_what_is_cached_of_the_whole_serves_its_parts(self):
+        self.start_cluster(workers=1)
+        for name in ("whole", "again"):  # the statistics come with heartbeats
+            self.assertIsNone(self.consumer(self.spec(name=name), epochs=1).finish().error)
+        self.until("all records have been read", lambda: self.misses() >= PHOTOS)
+        before = self.misses()
+        for name, selection in {"even": RANGE, "list": LIST}.items():
+            spec = self.spec(selection, name=name)
+            self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))
+        reads = lambda: int(self.get("workers")["workers"][0]["stats"].get("rows_total", 0))
+        self.until("the rows are counted", lambda: reads() >= 2 * PHOTOS + 2 * BATCH)
+        self.assertEqual(self.misses(), before)
+
+    def test_a_dataset_that_has_changed_is_arranged_anew(self):
+        folder = shutil.copytree(cluster.photos(), self.folder / "photos")
+        graph = cluster.train_graph(folder, side=96)
+        self.start_cluster(workers=1)
+        old = self.spec(RANGE, name="old", graph=graph)
+        before = self.oracle_steps(old, EPOCHS)
+        self.assert_oracle(self.consumer(old).finish(), before)
+        photo = next(folder.rglob("*.jpg"))
+        for i in range(3):  # before all others
+            shutil.copy(photo, folder / sorted(each.name for each in folder.iterdir())[0] / f"!{i}.jpg")
+        new = self.spec(RANGE, name="new", graph=graph)
+        after = self.oracle_steps(new, EPOCHS)
+        self.assertNotEqual(before, after)
+        self.assert_oracle(self.consumer(new).finish(), after)
+
+    def test_a_file_of_numbers_that_has_changed_is_read_anew(self):
+        self.start_cluster(workers=1)
+        for name in ("first", "second"):
+            spec = self.spec(self.file(drawn(200, len(name))), name=name)
+            self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))
+
+    def test_conditions_have_equal_steps_on_all_hosts(self):
+        self.start_cluster(workers=2)
+        for name, where in {
+            "index": 'label < 40 and not name like "*3.jpg" or bytes > 60000',
+            "records": "width > height and label >= 40",
+        }.items():
+            with self.subTest(name):
+                spec = self.spec({"where": where}, name=name)
+                expected = self.oracle_steps(spec, EPOCHS)
+                self.assertTrue(2 < len(expected) < EPOCHS * PHOTOS // BATCH, len(expected))
+                hosts = self.hosts(spec, 2)
+                self.assertEqual([step[:2] for step in hosts[0][0].steps], [step[:2] for step in hosts[1][0].steps])
+                self.assertEqual(self.joined(hosts), expected)
+                shutil.rmtree(hosts[0][1]), shutil.rmtree(hosts[1][1])
+
+    def test_a_condition_among_numbers_and_a_worker_that_dies(self):
+        spec = self.spec({**self.file(drawn(300, 5)), "where": "height <= 100000 and bytes > 5000"}, name="both")
+        expected = self.oracle_steps(spec, EPOCHS)
+        self.start_cluster(workers=1)
+        consumer = self.consumer(spec, "--paced", "--window", 1)
+        self.until("it is listed", lambda: self.workers[0].process.poll() is None)
+        self.workers[0].kill9()
+        for _ in range(2):
+            self.start_worker()
+        consumer.pull(2)
+        self.workers[1].kill9()
+        self.assert_oracle(consumer.finish(), expected)
+
+    def test_conditions_that_choose_nothing(self):
+        self.start_cluster(workers=1)
+        for where, text in {
+            "width >= 100000": "where leaves 0 of 500 samples: width >= 100000",
+            "widht >= 5": "where: unknown column widht, did you mean width?",
+            "label == 'cat'": "where: column label is a number, and is compared with a text",
+            "label = 5": "where: = at character 7: want ==",
+        }.items():
+            ended = self.consumer(self.spec({"where": where})).finish()
+            self.assertIn(text, ended.error[1])
+
+    def test_numbers_that_are_not_there(self):
+        self.start_cluster(workers=1)
+        for selection, text in {
+            json.dumps(numbers([3, 50_000])): "samples has 50000; want numbers below 500, the samples of dataset",
+            json.dumps(numbers([3, 3])): "samples has 3 twice: want each number once",
+            json.dumps({"samples": {"uri": f"file://{self.folder}/absent.npy"}}): "absent.npy",
+        }.items():
+            ended = self.consumer(self.spec(json.loads(selection))).finish()
+            self.assertIn(text, ended.error[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
