@@ -313,8 +313,12 @@ JobCreation::Answer JobCreation::Late(const State& state,
       source.reader_id,
       DeadlineExceeded(
           "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
-          worker, Redacted(source.reader_text), seconds,
-          wait.empty() ? "" : "; its storage: ", wait));
+          worker,
+          id == source.arranged_id
+              ? fmt::format("{} of {}", ShownText(source.arrangement),
+                            Redacted(source.reader_text))
+              : Redacted(source.reader_text),
+          seconds, wait.empty() ? "" : "; its storage: ", wait));
 }
 
 }  // namespace leat::server

@@ -28,6 +28,11 @@
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
+namespace {
+
+constexpr uint64_t kWalkedIndexBytes = 64 << 20;
+
+}  // namespace
 
 struct Listings::State {
   class BlockSender;
@@ -178,9 +183,11 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
     BlockSender* sender) {
   const StageScope listing(Stage::kList);
   ASSIGN_OR_RETURN(Node reader, rpc::FromProto(directive.reader()));
-  RETURN_IF_ERROR(FetchLongLists(
-      client, options.upload_patience,
-      [this](Duration duration) { return Pause(duration); }, &reader));
+  // An index is opened by a reader whose lists are digests.
+  if (!directive.has_base())
+    RETURN_IF_ERROR(FetchLongLists(
+        client, options.upload_patience,
+        [this](Duration duration) { return Pause(duration); }, &reader));
   SourceLimits limits = options.source_limits;
   const auto watched = StorageOf(limits).Watched(recorder);
   limits.storage = watched.get();
@@ -191,8 +198,8 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
   limits.max_blocks_bytes = directive.max_index_bytes();
   limits.block_bytes =
       std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
-  if (directive.has_base()) return Arranged(directive, reader, limits, sender);
-  return BuildIndexInto(reader, limits, sender);
+  return directive.has_base() ? Arranged(directive, reader, limits, sender)
+                              : BuildIndexInto(reader, limits, sender);
 }
 
 // Storage below the base is not watched: a look at the base is one at all that
@@ -203,7 +210,11 @@ absl::StatusOr<BuiltIndex> Listings::State::Arranged(
   ASSIGN_OR_RETURN(const Arrangement arrangement,
                    rpc::ArrangementFrom(directive.arrangement()));
   ASSIGN_OR_RETURN(const DatasetInfo base, rpc::FromProto(directive.base()));
-  const auto cache = std::make_shared<IndexCache>(IndexCacheOptions{}, client);
+  // Blocks are walked from the first to the last.
+  const auto cache = std::make_shared<IndexCache>(
+      IndexCacheOptions{.max_bytes = kWalkedIndexBytes,
+                        .wait = options.upload_patience},
+      client);
   const IndexOpener opener(
       {.fetcher = client, .cache = cache, .limits = options.source_limits},
       [this](Duration duration) { return Pause(duration); });

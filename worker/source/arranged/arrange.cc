@@ -2,6 +2,7 @@
 #include "worker/source/arranged/arrange.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <span>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/selection/condition.h"
@@ -114,8 +116,13 @@ uint64_t ShareOf(const DatasetInfo& base, uint64_t items) {
 // chooses to the writer in their order.
 class Filter {
  public:
-  Filter(const Columns* columns, const SourceLimits* limits, ItemWriter* writer)
-      : columns_(columns), limits_(limits), writer_(writer) {}
+  // `what`: for messages.
+  Filter(std::string what, const Columns* columns, const SourceLimits* limits,
+         ItemWriter* writer)
+      : what_(std::move(what)),
+        columns_(columns),
+        limits_(limits),
+        writer_(writer) {}
 
   absl::Status Add(uint64_t sample) {
     ++walked_;
@@ -136,6 +143,11 @@ class Filter {
       if (holds[i] != 0) RETURN_IF_ERROR(writer_->Add(samples_[i]));
     const uint64_t walked = samples_.size();
     samples_.clear();
+    if (const MonotonicTime now = Clock::Real().Now(); now >= tell_at_) {
+      tell_at_ = now + kTellEvery;
+      LOG_INFO("arrangement.filtering {} walked={} chosen={}", what_, walked_,
+               writer_->items());
+    }
     return limits_->blocks == nullptr ? absl::OkStatus()
                                       : writer_->Walked(walked);
   }
@@ -144,12 +156,15 @@ class Filter {
  private:
   static constexpr size_t kTogether = 64;  // records that a thread reads
   static constexpr size_t kAtATime = 64 * kTogether;
+  static constexpr Duration kTellEvery = std::chrono::seconds(30);
 
+  const std::string what_;
   const Columns* const columns_;
   const SourceLimits* const limits_;
   ItemWriter* const writer_;
   std::vector<uint64_t> samples_;
   uint64_t walked_ = 0;
+  MonotonicTime tell_at_ = Clock::Real().Now() + kTellEvery;
 };
 
 absl::Status WriteChosen(const Arrangement& arrangement,
@@ -173,9 +188,10 @@ absl::Status WriteChosen(const Arrangement& arrangement,
                                              .types = types,
                                              .source = from.source,
                                              .image_size = from.image_size}));
-  LOG_INFO("arrangement.filtered dataset=\"{}\" where=\"{}\" reads_records={}",
-           from.base.name, condition.CanonicalText(), columns.reads_records());
-  Filter filter(&columns, &limits, writer);
+  Filter filter(
+      fmt::format("dataset=\"{}\" samples={} reads_records={}", from.base.name,
+                  from.base.shards.num_samples(), columns.reads_records()),
+      &columns, &limits, writer);
   RETURN_IF_ERROR(
       for_each([&](uint64_t sample) { return filter.Add(sample); }));
   RETURN_IF_ERROR(filter.Flush());
