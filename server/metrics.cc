@@ -193,6 +193,9 @@ constexpr FieldMetric kConsumerStatsFields[] = {
     NoMetric("memory", "a text"),
     NoMetric("stages", "of one consumer; leat bottleneck judges by it"),
     NoMetric("waited_for", "names of workers; leat bottleneck judges by it"),
+    NoMetric("first_row", "of one consumer; leat describe job judges by it"),
+    NoMetric("rows_per_step",
+             "of one consumer; leat describe job judges by it"),
 };
 
 // The statistics of the consumer that waits longest.

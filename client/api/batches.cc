@@ -65,20 +65,31 @@ absl::Status Batch::ReleaseOnStream(void* stream) {
 
 namespace {
 
-// Shows a batch to the viewer of the coordinator's page.
-void Show(const Batch::State& batch, client::SheetReporter* sheets) {
+// Shows a batch to the viewer of the coordinator's page. `rows`: those of the
+// step that it has.
+void Show(const Batch::State& batch, std::span<const uint32_t> rows,
+          client::SheetReporter* sheets) {
   if (batch.device >= 0)
     return sheets->Refuse(batch.epoch, batch.step,
                           "the batches are in GPU memory: use leat sheet");
   std::vector<FieldRows> fields;
-  for (const Tensor& tensor : batch.tensors)
-    fields.push_back(
-        {tensor.name, tensor.dtype, tensor.shape, {tensor.data, tensor.bytes}});
-  // The labels of a mixture are of several datasets, so they have no names.
   const JobInfo& info = batch.job->info();
-  sheets->Answer(batch.epoch, batch.step, fields,
-                 IsMixture(info.spec) ? std::vector<std::string>()
-                                      : info.datasets[0].classes);
+  // The number of a source is no label.
+  for (const Tensor& tensor : batch.tensors)
+    if (tensor.name != info.spec.source_field)
+      fields.push_back({tensor.name,
+                        tensor.dtype,
+                        tensor.shape,
+                        {tensor.data, tensor.bytes}});
+  const auto origin = [&](size_t row) -> RowOrigin {
+    if (!IsMixture(info.spec)) return {"", info.datasets[0].classes};
+    const auto samples = client::SamplesOf(*batch.job, batch.epoch, batch.step,
+                                           rows.subspan(row, 1));
+    if (!samples.ok()) return {};
+    const uint32_t source = batch.job->plan().SourceOf((*samples)[0]);
+    return {info.spec.sources[source].name, info.datasets[source].classes};
+  };
+  sheets->Answer(batch.epoch, batch.step, fields, origin);
 }
 
 }  // namespace
@@ -92,7 +103,8 @@ absl::StatusOr<std::optional<Batch>> Batches::Next(absl::Time deadline) {
   if (!step) return std::nullopt;
   auto batch = std::make_unique<Batch::State>(state_->job, state_->format,
                                               std::move(step));
-  if (state_->sheets->wanted()) Show(*batch, state_->sheets.get());
+  if (state_->sheets->wanted())
+    Show(*batch, state_->map->rows(), state_->sheets.get());
   return Batch(std::move(batch));
 }
 

@@ -21,8 +21,8 @@ FieldRows First(const FieldRows& field, int64_t rows,
 }
 
 absl::Status Draw(std::span<const FieldRows> fields,
-                  std::span<const std::string> classes,
-                  const v1::WantSheet& wish, v1::RowsSheet* sheet) {
+                  SheetReporter::OriginOf origin, const v1::WantSheet& wish,
+                  v1::RowsSheet* sheet) {
   ASSIGN_OR_RETURN(const size_t image, FindImage(fields, ""));
   std::vector<int64_t> shape;
   ASSIGN_OR_RETURN(const Previews previews,
@@ -37,7 +37,7 @@ absl::Status Draw(std::span<const FieldRows> fields,
     tile.set_width(static_cast<uint32_t>(small.width));
     tile.set_height(static_cast<uint32_t>(small.height));
     tile.set_rgb(small.rgb.data(), small.rgb.size());
-    tile.set_label(LabelText(label, row, classes));
+    tile.set_label(LabelText(label, row, origin(row)));
   }
   return absl::OkStatus();
 }
@@ -72,12 +72,11 @@ void SheetReporter::Put(v1::RowsSheet sheet) {
 }
 
 void SheetReporter::Answer(uint64_t epoch, uint64_t step,
-                           std::span<const FieldRows> fields,
-                           std::span<const std::string> classes) {
+                           std::span<const FieldRows> fields, OriginOf origin) {
   const std::optional<v1::WantSheet> wish = TakeWish();
   if (!wish) return;
   v1::RowsSheet sheet = Begun(*wish, epoch, step);
-  const absl::Status drawn = Draw(fields, classes, *wish, &sheet);
+  const absl::Status drawn = Draw(fields, origin, *wish, &sheet);
   if (!drawn.ok()) sheet.set_why_not(std::string(Message(drawn)));
   Put(std::move(sheet));
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/mutex.h"
 #include "core/observe/previews.h"
 #include "leat/v1/coordinator.pb.h"
@@ -29,8 +30,10 @@ class SheetReporter {
   bool wanted() const { return wanted_; }
   // Answers the request with the first rows of `fields`, which are host memory,
   // or with `why_not`. Runs on the trainer's thread, for some milliseconds.
+  // `origin`: of each row of the batch; called during the call.
+  using OriginOf = absl::FunctionRef<RowOrigin(size_t row)>;
   void Answer(uint64_t epoch, uint64_t step, std::span<const FieldRows> fields,
-              std::span<const std::string> classes);
+              OriginOf origin);
   void Refuse(uint64_t epoch, uint64_t step, std::string why_not);
   // Returns the answer to send; nullopt: nothing new.
   std::optional<v1::RowsSheet> Take();

@@ -143,6 +143,11 @@ v1::ConsumerStats Engine::Report() {
   report.set_host(options_.open.host());
   report.set_pid(options_.open.pid());
   report.set_steps_per_epoch(options_.steps_per_epoch);
+  if (const std::span<const uint32_t> rows = options_.map->rows();
+      !rows.empty() && rows.back() - rows.front() + 1 == rows.size()) {
+    report.set_first_row(rows.front());
+    report.set_rows_per_step(static_cast<uint32_t>(rows.size()));
+  }
   report.set_rows_total(stats.counters.rows);
   report.set_transport(stats.transport);
   report.set_memory(

@@ -260,4 +260,12 @@ std::string LabelText(const FieldRows* label, size_t row,
   return fmt::format("{}", *number);
 }
 
+std::string LabelText(const FieldRows* label, size_t row,
+                      const RowOrigin& origin) {
+  std::string text = LabelText(label, row, origin.classes);
+  if (origin.source.empty()) return text;
+  return text.empty() ? std::string(origin.source)
+                      : fmt::format("{}: {}", origin.source, text);
+}
+
 }  // namespace leat

@@ -73,4 +73,14 @@ const FieldRows* FindLabel(std::span<const FieldRows> fields);
 std::string LabelText(const FieldRows* label, size_t row,
                       std::span<const std::string> classes);
 
+// Says where a row comes from.
+struct RowOrigin {
+  std::string_view source;  // of the mixture; empty: the job is none
+  std::span<const std::string> classes;  // of the row's dataset
+};
+// Returns the label, and before it the source: "web: cat". Empty: the row has
+// neither.
+std::string LabelText(const FieldRows* label, size_t row,
+                      const RowOrigin& origin);
+
 }  // namespace leat

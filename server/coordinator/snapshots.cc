@@ -182,10 +182,12 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
   for (const auto& [name, bad] : parts.bad_samples.jobs()) {
     if (bad.first.empty()) continue;
     const JobRecord* job = parts.state.FindJob(name);
-    to->bad_jobs.push_back({name, bad.total, bad.first.begin()->second.reason(),
-                            job == nullptr
-                                ? absl::OkStatus()
-                                : parts.bad_samples.Verdict(*job->info)});
+    const v1::BadSample& first = bad.first.begin()->second;
+    to->bad_jobs.push_back(
+        {name, bad.total,
+         first.source().empty() ? first.reason() : TextOf(first),
+         job == nullptr ? absl::OkStatus()
+                        : parts.bad_samples.Verdict(*job->info)});
   }
   for (const Indexing::Failure& failure : parts.datasets.indexing().failures())
     if (now.wall - failure.at < kFailureIsNew)

@@ -156,8 +156,8 @@ void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
 void NoteBadSamples(const BadSampleReport& report, Parts* parts,
                     DeferredActions* deferred) {
   for (const JobBadSamples& reported : report.jobs)
-    if (parts->state.FindJob(reported.job) != nullptr)
-      parts->bad_samples.Describe(reported.job, reported.samples);
+    if (const JobRecord* job = parts->state.FindJob(reported.job))
+      parts->bad_samples.Describe(*job->info, reported.samples);
   for (const CountedBadSamples& counted : report.plans)
     CountBadSamples(counted, parts, deferred);
 }

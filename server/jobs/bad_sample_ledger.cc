@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/jobs/bad_sample_ledger.h"
 
+#include "core/plan/source_names.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -10,6 +11,14 @@ namespace {
 constexpr size_t kNamedRecords = 3;
 
 }  // namespace
+
+std::string TextOf(const v1::BadSample& sample) {
+  return fmt::format("{}{}: {}",
+                     sample.source().empty()
+                         ? ""
+                         : fmt::format("source \"{}\": ", sample.source()),
+                     sample.record(), sample.reason());
+}
 
 bool SampleSet::Insert(uint64_t sample) {
   const uint64_t bit = sample % kBlockBits;
@@ -21,16 +30,17 @@ bool SampleSet::Insert(uint64_t sample) {
   return true;
 }
 
-void BadSampleLedger::Describe(const std::string& job,
+void BadSampleLedger::Describe(const JobInfo& job,
                                std::span<const v1::BadSample> samples) {
-  Seen& seen = jobs_[job];
+  Seen& seen = jobs_[job.spec.name];
   for (const v1::BadSample& sample : samples) {
     seen.total += sample.count();
     const auto it = seen.first.find(sample.sample());
     if (it != seen.first.end())
       it->second.set_count(it->second.count() + sample.count());
     else if (seen.first.size() < max_listed_)
-      seen.first[sample.sample()] = sample;
+      (seen.first[sample.sample()] = sample)
+          .set_source(std::string(SourceNameOf(job, sample.sample())));
   }
 }
 
@@ -57,8 +67,8 @@ absl::Status BadSampleLedger::Verdict(const JobInfo& job) const {
     size_t listed = 0;
     for (const auto& [sample, met] : seen->second.first) {
       if (listed++ == kNamedRecords) break;
-      named += fmt::format("{} {}: {}", named.empty() ? "; the first:" : ";",
-                           met.record(), met.reason());
+      named += fmt::format("{} {}", named.empty() ? "; the first:" : ";",
+                           TextOf(met));
     }
   }
   return DataLoss(

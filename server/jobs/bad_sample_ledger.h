@@ -50,6 +50,10 @@ class SampleSet {
   uint64_t size_ = 0;
 };
 
+// For people: `source "web": /web/a.jpg: no JPEG`; without a source in a job that
+// is no mixture.
+std::string TextOf(const v1::BadSample& sample);
+
 class BadSampleLedger {
  public:
   struct Seen {
@@ -60,7 +64,8 @@ class BadSampleLedger {
   // At most `max_listed` samples of a job are listed; all are counted.
   explicit BadSampleLedger(size_t max_listed) : max_listed_(max_listed) {}
 
-  void Describe(const std::string& job, std::span<const v1::BadSample> samples);
+  // Sets the source of each sample.
+  void Describe(const JobInfo& job, std::span<const v1::BadSample> samples);
   // Ignores samples that are not below `num_samples`.
   void Count(const Digest& plan, uint64_t num_samples,
              std::span<const uint64_t> samples);

@@ -9,6 +9,7 @@
 
 #include "core/counted.h"
 #include "core/plan/plan.h"
+#include "core/plan/share_schedule.h"
 #include "fmt/format.h"
 #include "server/views/messages.h"
 #include "server/views/status_view.h"
@@ -184,6 +185,34 @@ class WorkerWalk {
   std::vector<std::pair<v1::WorkerInfo, size_t>> failing_, others_;
 };
 
+// Keeps the first sources of a mixture, with the shares that are in force, as
+// fractions. The number of datasets stays that of sources.
+void TrimSources(const JobInfo& job, uint64_t step, v1::Job* shown) {
+  if (!IsMixture(job.spec)) return;
+  for (v1::Dataset& dataset : *shown->mutable_datasets()) dataset.Clear();
+  v1::JobSpec& spec = *shown->mutable_spec();
+  const auto kept =
+      static_cast<int>(std::min(job.spec.sources.size(), kMaxPageSources));
+  spec.mutable_sources()->DeleteSubrange(kept, spec.sources_size() - kept);
+  spec.clear_shares();
+  const absl::StatusOr<ShareSchedule> schedule = ScheduleOf(job.spec);
+  if (!schedule.ok()) return;
+  const std::span<const uint64_t> weights =
+      schedule->weights(schedule->SegmentAt(step));
+  double sum = 0;
+  for (const uint64_t weight : weights) sum += static_cast<double>(weight);
+  v1::SharesFrom& now = *spec.add_shares();
+  for (const uint64_t weight : weights.first(static_cast<size_t>(kept)))
+    now.add_weights(static_cast<double>(weight) / sum);
+}
+
+v1::JobSummary Shown(const JobView& job) {
+  v1::JobSummary summary = SummaryOf(job);
+  TrimSources(*job.info, job.epoch * job.steps_per_epoch + job.step,
+              summary.mutable_job());
+  return summary;
+}
+
 // Adds jobs in use, with their verdicts, and then other jobs.
 void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
   UsedJobs used = coordinator.JobsInUse(kMaxPageJobs);
@@ -207,12 +236,12 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
         model->verdicts.push_back(ToProto(*limit));
       }
     }
-    *model->status.add_jobs() = SummaryOf(job);
+    *model->status.add_jobs() = Shown(job);
   }
   for (const JobView& job : coordinator.Jobs({"", kMaxPageJobs})) {
     if (static_cast<size_t>(model->status.jobs_size()) >= kMaxPageJobs) break;
     if (!shown.contains(job.info->spec.name))
-      *model->status.add_jobs() = SummaryOf(job);
+      *model->status.add_jobs() = Shown(job);
   }
 }
 

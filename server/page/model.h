@@ -22,6 +22,7 @@ inline constexpr size_t kMaxPageWorkers = 2000;
 inline constexpr size_t kMaxPageJobs = 100;
 inline constexpr size_t kMaxPageConsumers = 256;
 inline constexpr size_t kMaxPageDatasets = 64;
+inline constexpr size_t kMaxPageSources = 6;  // of a mixture
 
 struct PageModel {
   // Workers with the same hardware, which are therefore compared with one
@@ -35,8 +36,9 @@ struct PageModel {
   };
 
   WallTime at{};
-  // Its jobs start with those in use. Its workers have the data of a tile,
-  // those with problems first.
+  // Its jobs start with those in use; a mixture has its first sources, with
+  // their present shares as fractions, and an empty dataset for each source.
+  // Its workers have the data of a tile, those with problems first.
   v1::GetStatusResponse status;
   std::vector<size_t> class_of;  // of each worker in `status`
   std::vector<Class> classes;

@@ -174,18 +174,42 @@ std::string LimitOf(const v1::JobSummary& job) {
                      job.limited_by_seen().seconds());
 }
 
+// "web 80.0 %, books 20.0 %"; empty: the job is no mixture.
+std::string SourcesOf(const v1::Job& job) {
+  const v1::JobSpec& spec = job.spec();
+  std::string text;
+  for (int i = 0; i < spec.sources_size(); ++i)
+    text += fmt::format(
+        "{}{} {:.1f} %", text.empty() ? "" : ", ", spec.sources(i).name(),
+        spec.shares_size() == 1 ? 100 * spec.shares(0).weights(i) : 0.0);
+  if (const int more = job.datasets_size() - spec.sources_size(); more > 0)
+    text += fmt::format(" and {} more", more);
+  return text;
+}
+
+// Empty: an epoch does not end.
+HtmlCell StepsOf(const v1::JobSummary& job) {
+  const v1::JobSpec& spec = job.job().spec();
+  const bool endless =
+      spec.sources_size() > 0 && spec.mix_end() == v1::MIX_END_STREAM;
+  if (!endless) return Count(job.steps_per_epoch());
+  HtmlCell none("");
+  none.kind = "right";
+  return none;
+}
+
 std::string Jobs(const PageModel& model) {
   HtmlTable table("Jobs",
                   {"Name", "Limited by", "Epoch", "Step", "Steps", "Rows/s",
-                   "Waits", "Consumers", "Bad samples"},
+                   "Waits", "Consumers", "Bad samples", "Sources"},
                   fmt::format("There are none. A training makes them: "
                               "leat.connect(\"{}\").job(...)",
                               model.status.address()));
   for (const v1::JobSummary& job : model.status.jobs())
     table.Add({job.job().spec().name(), LimitOf(job), Count(job.epoch()),
-               Count(job.step()), Count(job.steps_per_epoch()),
-               Rate(job.rows_per_s()), Percent(job.stall_fraction()),
-               Count(job.consumers()), Count(job.bad_samples_total())});
+               Count(job.step()), StepsOf(job), Rate(job.rows_per_s()),
+               Percent(job.stall_fraction()), Count(job.consumers()),
+               Count(job.bad_samples_total()), SourcesOf(job.job())});
   return table.Html(model.jobs);
 }
 

@@ -182,6 +182,7 @@ absl::Status Get(const Flags& flags, Admin& admin) {
   if (flags.get == "status") json = admin.GetStatus();
   if (flags.get == "workers") json = admin.ListWorkers();
   if (flags.get == "jobs") json = admin.ListJobs();
+  if (flags.get == "datasets") json = admin.ListDatasets();
   if (flags.get == "consumers") json = admin.ListConsumers();
   RETURN_IF_ERROR(json.status());
   Print(*json);
@@ -242,7 +243,8 @@ int Main(int argc, char** argv) {
   app.add_option("--tls-cert", flags.tls_cert, "file: its certificate, PEM");
   app.add_option("--tls-key", flags.tls_key, "file: its key, PEM");
   app.add_option("--spec", flags.spec, "file: JobSpec as JSON");
-  app.add_option("--get", flags.get, "status, workers, jobs or consumers");
+  app.add_option("--get", flags.get,
+                 "status, workers, jobs, datasets or consumers");
   app.add_option("--resume", flags.resume, "file: a position");
   app.add_option("--position-out", flags.position_out,
                  "file: the last position");

@@ -3,7 +3,10 @@
 
 import hashlib
 import json
+import os
 import shutil
+import struct
+import subprocess
 import unittest
 
 import cluster
@@ -132,6 +135,126 @@ class MixtureTest(cluster.PhotosTest):
             photo.write_bytes(b"no photo, and of another size")
         ended = self.consumer(self.mixture("again"), epochs=1).finish()
         self.assertIn("/data/code/all/", ended.error[1])
+
+    def test_why_names_the_source_of_each_row(self):
+        self.start_cluster(workers=1)
+        folder = self.folder / "dump"
+        folder.mkdir()
+        self.assertIsNone(self.consumer(self.mixture(), "--dump", folder, epochs=1).finish().error)
+        why = [cluster.program("CLI"), "--coordinator", self.coordinator.address, "why", "mix", "--step", "2"]
+        told = subprocess.run([*why, "-o", "json"], capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        rows = json.loads(told.stdout)["rows"]
+        numbers = struct.unpack(f"<{BATCH}i", (folder / "0-2-source").read_bytes())
+        self.assertEqual([row["record"]["source"] for row in rows], [[*SIZES][number] for number in numbers])
+        for row in rows:
+            self.assertIn(f"/data/{row['record']['source']}", f"{row['record']['root']}/{row['record']['file']}")
+
+
+class ManySourcesTest(cluster.ClusterTest):
+    """Forty sources of three photos each. The source "s07" has no rows before step FROM."""
+
+    COUNT, FROM, BATCH = 40, 4, 40
+
+    def setUp(self):
+        super().setUp()
+        photos = sorted(cluster.photos().rglob("*.jpg"))
+        self.names = [f"s{i:02}" for i in range(self.COUNT)]
+        for i, name in enumerate(self.names):
+            folder = self.folder / "data" / name
+            folder.mkdir(parents=True)
+            for photo in photos[3 * i:3 * i + 3]:
+                shutil.copy(photo, folder)
+
+    def mixture(self, name="many", **changes):
+        sources = []
+        for each in self.names:
+            graph = cluster.train_graph(self.folder / "data" / each, side=32)
+            sources.append({"name": each, "pipeline": graph})
+        late = [0 if each == "s07" else 1 for each in self.names]
+        shares = [{"from_step": "0", "weights": late}, {"from_step": str(self.FROM), "weights": [1] * self.COUNT}]
+        spec = {"name": name, "sources": sources, "shares": shares, "mix_end": "MIX_END_STREAM", "seed": 7,
+                "batch": self.BATCH, "last_batch": "LAST_BATCH_STREAM", **changes}
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(spec))
+        return path
+
+    def damage(self):
+        """The photos of s07 become noise, which no listing and no look notices."""
+        for photo in (self.folder / "data/s07").iterdir():
+            before = photo.stat()
+            photo.write_bytes(b"noise".ljust(before.st_size, b"."))
+            os.utime(photo, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def listed(self, name="many", **changes):
+        """Creates the job with sound photos; returns its spec."""
+        spec = self.mixture(name, **changes)
+        self.assertIsNone(self.consumer(spec, "--stop-after", 1).finish().error)
+        return spec
+
+    def test_the_others_go_on_until_rows_of_a_source_are_due_that_cannot_be_read(self):
+        self.start_cluster(workers=2)
+        spec = self.listed()
+        expected = self.oracle_steps(spec, 3)[:self.FROM]
+        self.damage()
+        ended = self.consumer(spec, "--window", 1).finish()
+        self.assertEqual(ended.steps, expected)
+        self.assertIn("source \"s07\", sample ", ended.error[1])
+        self.assertIn("/data/s07/", ended.error[1])
+
+    def test_findings_and_the_budget_name_the_source(self):
+        self.start_cluster(workers=2)
+        spec = self.listed(on_bad_sample="BAD_SAMPLE_POLICY_ZERO")
+        bounded = self.listed("bounded", on_bad_sample="BAD_SAMPLE_POLICY_ZERO", max_bad=0.01, seed=8)
+        self.damage()
+        self.assertIsNone(self.consumer(spec, "--stop-after", self.FROM + 3).finish().error)
+        found = self.until("a finding", lambda: [each for each in self.get("status")["findings"]
+                                                 if each["code"] == "BAD_SAMPLES"])
+        self.assertIn("source \"s07\": ", found[0]["summary"])
+        ended = self.consumer(bounded).finish()
+        self.assertRegex(ended.error[1], "[23] of 120 samples are bad, but max_bad 0.01 allows 1; the first: "
+                                         "source \"s07\": ")
+        for job in self.get("jobs")["jobs"]:
+            self.assertEqual({each["source"] for each in job["bad_samples"]}, {"s07"})
+
+    def test_a_source_that_is_deleted_while_the_mixture_runs(self):
+        self.start_coordinator()
+        self.start_worker("--cache", "0")
+        spec = self.listed()
+        expected = self.oracle_steps(spec, 3)[:self.FROM + 1]
+        waiting = self.consumer(spec, "--paced", "--window", 1, "--stop-after", self.FROM + 1)
+        waiting.pull(2)
+        away = (self.folder / "data/s07").rename(self.folder / "away")
+        ended = self.consumer(spec, "--window", 1, "--row-timeout-s", 2).finish()
+        self.assertEqual(ended.steps, expected[:self.FROM])
+        self.assertIn("/data/s07", ended.error[1])
+        waiting.pull(self.FROM - 2)
+        waiting.process.stdin.write(b"\n")
+        self.until("a finding", lambda: [each for each in self.get("status")["findings"]
+                                         if each["code"] == "WORKER_STORAGE" and "/data/s07" in each["summary"]])
+        away.rename(self.folder / "data/s07")
+        self.assertTrue(waiting.next())
+        self.assertEqual(waiting.steps, expected)
+
+    def test_two_sources_of_one_dataset_share_its_listing_its_owners_and_its_cache(self):
+        self.names = ["one", "two"]
+        (self.folder / "data/s00").rename(self.folder / "data/one")
+        self.start_cluster(workers=1)
+        spec = self.mixture()
+        text = json.loads(spec.read_text())
+        text["sources"][1]["pipeline"] = text["sources"][0]["pipeline"]
+        text["shares"] = [{"weights": [3, 1]}]
+        spec.write_text(json.dumps(text))
+        expected = self.oracle_steps(spec, 100)[:6]
+        self.assertEqual(self.consumer(spec, "--stop-after", 6).finish().steps, expected)
+        datasets = self.get("datasets")["datasets"]
+        self.assertEqual([each["jobs"] for each in datasets], [["many"]])
+        # There are three files, whichever source has read them.
+        worker = self.until("a report", lambda: next(
+            (each for each in self.get("workers")["workers"] if each["stats"].get("cached_datasets")), None))
+        self.assertEqual([int(each["entries"]) for each in worker["stats"]["cached_datasets"]], [3])
+        shards = datasets[0]["dataset"]["shards"]
+        self.assertEqual(int(worker["shards_owned"]), -(-int(shards["num_samples"]) // int(shards["shard_size"])))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/cluster/fault.h"
+#include "core/plan/source_names.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -30,7 +31,7 @@ absl::Status BadSampleRule::AfterBadSample(RowCandidate* row,
     case BadSamplePolicy::kZero:
       return absl::OkStatus();
     case BadSamplePolicy::kFail:
-      return Final(Annotate(status, fmt::format("sample {}", row->sample)));
+      return Final(Annotate(status, NameOf(row->sample)));
     case BadSamplePolicy::kReplace:
       break;
   }
@@ -49,8 +50,16 @@ absl::Status BadSampleRule::Replace(RowCandidate* row,
     Report(row->candidate, status);
   }
   return Final(
-      Annotate(row->reason, fmt::format("sample {}, and its {} substitutes too",
-                                        row->sample, kMaxSubstitutes)));
+      Annotate(row->reason, fmt::format("{}, and its {} substitutes too",
+                                        NameOf(row->sample), kMaxSubstitutes)));
+}
+
+// Returns "sample 7", and in a mixture "source \"web\", sample 7".
+std::string BadSampleRule::NameOf(uint64_t sample) const {
+  const std::string_view source = SourceNameOf(job_, sample);
+  return source.empty()
+             ? fmt::format("sample {}", sample)
+             : fmt::format("source \"{}\", sample {}", source, sample);
 }
 
 void BadSampleRule::Report(uint64_t sample, const absl::Status& reason) const {

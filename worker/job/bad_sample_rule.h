@@ -83,6 +83,7 @@ class BadSampleRule {
  private:
   // Returns a permanent error of the row, which every worker would return.
   static absl::Status Final(const absl::Status& status);
+  std::string NameOf(uint64_t sample) const;
 
   const JobInfo& job_;
   const Plan& plan_;

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/plan/checked_job.h"
+#include "core/plan/source_names.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -83,6 +84,7 @@ absl::Status Explainer::LocateOne(uint64_t sample, v1::StoredRecord* record) {
   ASSIGN_OR_RETURN(const RecordPlace place,
                    runtime.records().source().Locate(sample));
   record->set_sample(sample);
+  record->set_source(std::string(SourceNameOf(job_->job(), sample)));
   SetPath(place.file, source->root, record);
   record->set_key(place.key);
   if (place.offset) record->set_offset(*place.offset);

@@ -14,6 +14,36 @@
 namespace leat::cli {
 namespace {
 
+// Origins says where the rows of a job come from.
+class Origins {
+ public:
+  // `job`: a leat.v1.Job.
+  explicit Origins(const Json& job) : mixed_(!Items(job, "datasets").empty()) {
+    if (!mixed_) classes_.push_back(Strings(job, "dataset.classes"));
+    uint64_t end = 0;
+    for (const Json& dataset : Items(job, "datasets")) {
+      classes_.push_back(Strings(dataset, "classes"));
+      ends_.push_back(end += Whole(dataset, "shards.num_samples"));
+    }
+    for (const Json& source : Items(job, "spec.sources"))
+      names_.push_back(Text(source, "name"));
+  }
+
+  RowOrigin Of(uint64_t sample) const {
+    if (!mixed_) return {"", classes_[0]};
+    const size_t source = static_cast<size_t>(
+        std::ranges::upper_bound(ends_, sample) - ends_.begin());
+    if (source >= ends_.size() || source >= names_.size()) return {};
+    return {names_[source], classes_[source]};
+  }
+
+ private:
+  const bool mixed_;
+  std::vector<std::vector<std::string>> classes_;  // of each dataset
+  std::vector<uint64_t> ends_;                     // of a mixture's samples
+  std::vector<std::string> names_;
+};
+
 // Returns "dataset photos", or in a mixture "3 datasets".
 std::string DatasetsText(const Json& job) {
   const size_t mixed = Items(job, "datasets").size();
@@ -184,7 +214,12 @@ RgbImage DrawSheet(std::string_view title, std::string_view detail,
 absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
                                 const SheetLayout& layout) {
   std::vector<FieldRows> fields;
-  for (const Field& field : rows.fields) fields.push_back(RowsOf(field));
+  ASSIGN_OR_RETURN(const Json job, ParseObject(rows.job_json, "job"));
+  // The number of a source is no label.
+  const std::string numbers = Text(job, "spec.source_field");
+  for (const Field& field : rows.fields)
+    if (numbers.empty() || field.name != numbers)
+      fields.push_back(RowsOf(field));
   ASSIGN_OR_RETURN(const size_t image, FindImage(fields, image_field));
   const FieldRows* const field = &fields[image];
   ASSIGN_OR_RETURN(Previews previews, ToPreviews(*field));
@@ -192,8 +227,7 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
     return InvalidArgument("epoch {}, step {} has no row", rows.epoch,
                            rows.step);
   }
-  ASSIGN_OR_RETURN(const Json job, ParseObject(rows.job_json, "job"));
-  const std::vector<std::string> classes = Strings(job, "dataset.classes");
+  const Origins origins(job);
   const FieldRows* label = FindLabel(fields);
   const FieldRows* valid = FindField(fields, "valid");
   std::vector<Tile> tiles;
@@ -205,7 +239,9 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
     tile.picture = std::move(previews.rows[i]);
     tile.label = tile.bad  ? "bad sample"
                  : padding ? "padding"
-                           : LabelText(label, i, classes);
+                 : i < rows.samples.size()
+                     ? LabelText(label, i, origins.Of(rows.samples[i]))
+                     : LabelText(label, i, RowOrigin{});
     tile.detail = fmt::format("row {}", i);
     if (i < rows.samples.size() && !padding) {
       tile.detail += fmt::format(" sample {}", rows.samples[i]);

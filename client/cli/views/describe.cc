@@ -86,16 +86,21 @@ Section BadSamples(const Json& job) {
   section.title =
       fmt::format("Bad samples (met {}, {} listed)",
                   Counted(Whole(job, "bad_samples_total"), "time"), bad.size());
+  const bool mixed = !Items(job, "job.spec.sources").empty();
   section.table.columns = {{"SAMPLE", 0, false, true},
                            {"TIMES", 0, false, true},
                            {"RECORD"},
                            {"REASON"}};
+  auto& columns = section.table.columns;
+  if (mixed) columns.insert(columns.begin(), Column{"SOURCE"});
   for (const Json& sample : bad) {
     if (section.table.rows.size() == kMaxBadSamples) break;
     section.table.rows.push_back({Text(sample, "sample"),
                                   Text(sample, "count"),
                                   Text(sample, "record"),
                                   {Text(sample, "reason"), Tone::kWarn}});
+    auto& cells = section.table.rows.back();
+    if (mixed) cells.insert(cells.begin(), Text(sample, "source"));
   }
   return section;
 }
@@ -222,7 +227,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   Section pulls;
   pulls.title = fmt::format("Consumers ({})", own.size());
   pulls.table = ConsumersTable(own, now);
-  view.sections = {std::move(facts), std::move(pipeline), SourcesOf(job),
+  view.sections = {std::move(facts), std::move(pipeline), SourcesOf(job, own),
                    std::move(pulls), BadSamples(job)};
   return view;
 }

@@ -10,9 +10,12 @@
 
 #include "client/cli/base/fields.h"
 #include "client/cli/base/text.h"
+#include "core/counted.h"
 #include "core/plan/layout.h"
+#include "core/plan/share_layout.h"
 #include "core/plan/share_schedule.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace leat::cli {
 namespace {
@@ -49,9 +52,67 @@ std::string Pass(uint64_t rows, uint64_t samples) {
                          static_cast<double>(samples));
 }
 
+// Returns how many of a consumer's rows are in runs that it has a part of only.
+// Rows are mixed in runs (core/plan/share_layout.h), so the shares of these rows
+// are not its own.
+uint64_t RowsInPartsOfRuns(uint64_t first, uint64_t rows, uint64_t batch) {
+  constexpr uint64_t kRun = ShareLayout::kRun;
+  const uint64_t end = std::min(first + rows, batch);
+  const uint64_t whole_begin = (first + kRun - 1) / kRun * kRun;
+  // The last run of a batch may be shorter.
+  const uint64_t whole_end = end == batch ? end : end / kRun * kRun;
+  if (whole_begin >= whole_end) return end - std::min(first, end);
+  return (whole_begin - first) + (end - whole_end);
+}
+
+// Returns "In a batch, and in the rows of each of its 2 consumers, a source has
+// its share within 4 rows."
+std::string BoundText(const Json& spec, const Json& consumers) {
+  const uint64_t batch = Whole(spec, "batch");
+  uint64_t most = 0;
+  size_t known = 0, exact = 0;
+  for (const Json& consumer : consumers) {
+    const uint64_t rows = Whole(consumer, "stats.rows_per_step");
+    if (rows == 0) continue;
+    const uint64_t parts =
+        RowsInPartsOfRuns(Whole(consumer, "stats.first_row"), rows, batch);
+    ++known;
+    exact += parts == 0 ? 1 : 0;
+    most = std::max(most, parts);
+  }
+  if (known == 0)
+    return "In a batch a source has its share within 4 rows, and so in the "
+           "rows of a host that are whole runs of 64.";
+  const std::string of = Counted(known, "consumer");
+  if (exact == known)
+    return fmt::format(
+        "In a batch, and in the rows of its {}, a source has its share within "
+        "4 rows.",
+        of);
+  return fmt::format(
+      "In a batch a source has its share within 4 rows. So it has in the rows "
+      "of {} of its {}; the others have parts of runs of 64 rows, and add "
+      "these parts, at most {}.",
+      exact, of, Counted(most, "row"));
+}
+
 }  // namespace
 
-Section SourcesOf(const Json& job) {
+std::string SourceNames(const Json& spec) {
+  constexpr size_t kNamed = 4;
+  const Json& sources = Items(spec, "sources");
+  if (sources.empty()) return "-";
+  std::vector<std::string> names;
+  for (const Json& source : sources)
+    if (names.size() < kNamed) names.push_back(Text(source, "name"));
+  return fmt::format(
+      "{}{}", fmt::join(names, ", "),
+      sources.size() <= kNamed
+          ? ""
+          : fmt::format(" and {} more", sources.size() - kNamed));
+}
+
+Section SourcesOf(const Json& job, const Json& consumers) {
   Section section;
   const Json& spec = At(job, "job.spec");
   std::vector<std::string> names;
@@ -85,6 +146,7 @@ Section SourcesOf(const Json& job) {
                           fmt::format("{}", rows),
                           Pass(rows, samples)});
   }
+  section.lines.push_back({BoundText(spec, consumers)});
   if (names.size() > kShownSources)
     section.lines.push_back(
         {fmt::format("{} more", names.size() - kShownSources)});

@@ -4,11 +4,20 @@
 // position. It is computed from the job's spec, without a report.
 #pragma once
 
+#include <string>
+
+#include "client/cli/base/fields.h"
 #include "client/cli/base/view.h"
 
 namespace leat::cli {
 
-// `job`: a JobSummary. Returns an empty section if the job is no mixture.
-Section SourcesOf(const Json& job);
+// `job`: a JobSummary; `consumers`: those of the job. Says how exactly the shares
+// hold in a batch, and in the rows of these consumers. Returns an empty section
+// if the job is no mixture.
+Section SourcesOf(const Json& job, const Json& consumers);
+
+// `spec`: a JobSpec. Returns "web, books and 3 more"; "-" if the job is no
+// mixture.
+std::string SourceNames(const Json& spec);
 
 }  // namespace leat::cli

@@ -6,6 +6,7 @@
 
 #include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
+#include "client/cli/views/describe_sources.h"
 #include "client/cli/views/describe_text.h"
 #include "core/status.h"
 
@@ -268,6 +269,7 @@ Table JobsTable(const Json& jobs, absl::Time now) {
                    {"AGE", 5, false, true},
                    {"DATASET", 6},
                    {"BATCH", 7, false, true},
+                   {"SOURCES", 0, true},
                    {"SHARED(%)", 0, true, true},
                    {"REACHED", 0, true, true},
                    {"ORDER", 0, true},
@@ -288,6 +290,7 @@ Table JobsTable(const Json& jobs, absl::Time now) {
          AgeSince(Text(item, "created_at"), now),
          Text(item, "job.dataset.name"),
          Count(item, "job.spec.batch"),
+         SourceNames(At(item, "job.spec")),
          Percent(Number(item, "shared_fraction")),
          AgeSince(Text(item, "position_at"), now),
          EnumWord(Text(item, "job.spec.order"), "ORDER_"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/views/why.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -68,6 +69,7 @@ void AddRecord(const Json& record, Section* section) {
     if (record.contains(field) && !Text(record, field).empty())
       section->facts.emplace_back(title, Text(record, field));
   };
+  add("Source", "source");
   add("Sample", "sample");
   section->facts.emplace_back("File", PathText(record));
   add("Key", "key");
@@ -110,12 +112,18 @@ std::vector<Section> OneRow(std::string title, const Json& row) {
 Section AllRows(std::string title, const Json& rows) {
   Section section;
   section.title = std::move(title);
+  const bool mixed = std::ranges::any_of(rows, [](const Json& row) {
+    return !Text(row, "record.source").empty();
+  });
   section.table.columns = {{"ROW", 0, false, true},
                            {"SAMPLE", 0, false, true},
                            {"FILE"},
                            {"PLACE", 1},
                            {"PARTNER", 2, false, true},
                            {"DRAWS"}};
+  if (mixed)
+    section.table.columns.insert(section.table.columns.begin() + 1,
+                                 Column{"SOURCE"});
   for (const Json& row : rows) {
     const Json& record = At(row, "record");
     const bool empty = record.is_null();
@@ -125,6 +133,10 @@ Section AllRows(std::string title, const Json& rows) {
          row.contains("partner_row") ? Text(row, "partner_row") : "-",
          Text(row, "padding") == "true" ? "padding"
                                         : DrawsText(Items(row, "draws"))});
+    if (mixed) {
+      auto& cells = section.table.rows.back();
+      cells.insert(cells.begin() + 1, Text(record, "source"));
+    }
   }
   return section;
 }

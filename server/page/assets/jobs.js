@@ -35,17 +35,31 @@ function figure(each) {
       h("i", { style: { width: `${100 * share}%` } })));
 }
 
+// Whether the job is a mixture that does not end.
+const endless = (job) => (job.job.datasets?.length ?? 0) > 0 && /STREAM/.test(job.job.spec.mix_end ?? "STREAM");
+
+// "web 80 %, books 20 %": the sources of a mixture, with their shares at its step.
+function sources(job) {
+  const named = job.job.spec.sources ?? [];
+  const weights = job.job.spec.shares?.[0]?.weights ?? [];
+  const more = (job.job.datasets?.length ?? 0) - named.length;
+  return named.map((each, i) => `${each.name} ${(100 * number(weights[i])).toFixed(1)} %`).join(", ")
+    + (more > 0 ? ` and ${count(more)} more` : "");
+}
+
 function facts(job) {
   const steps = number(job.steps_per_epoch);
   const step = number(job.step);
   const bad = number(job.bad_samples_total);
   if (number(job.consumers) === 0)
-    return [h("div", {}, h("dt", {}, "Steps an epoch"), h("dd", {}, data(steps, count(steps))))];
+    return [h("div", {}, h("dt", {}, "Steps an epoch"), h("dd", {}, endless(job) ? "without end"
+      : data(steps, count(steps))))];
   const list = [
     ["Rate", h("span", {}, data(number(job.rows_per_s), rate(number(job.rows_per_s))), " rows/s")],
     ["Waits", data(number(job.stall_fraction), percent(number(job.stall_fraction)))],
     ["Epoch", data(number(job.epoch), count(number(job.epoch)))],
-    ["Step", h("span", {}, data(step, count(step)), steps > 0 ? ` of ${count(steps)}` : "")],
+    ["Step", h("span", {}, data(step, count(step)), steps > 0 && !endless(job) ? ` of ${count(steps)}` : "")],
+    sources(job) ? ["Sources", h("span", {}, sources(job))] : null,
     ["Consumers", data(number(job.consumers), count(number(job.consumers)))],
     bad > 0 ? ["Bad samples", h("span", { class: "warn" }, data(bad, count(bad)))] : null,
   ];
@@ -79,7 +93,7 @@ function update(banner, job, verdict, chosen) {
     verdict.advice.replace(/^nothing here: /, "")] : []));
   $(".facts", banner).replaceChildren(...facts(job));
   const steps = number(job.steps_per_epoch);
-  $(".progress", banner).hidden = number(job.consumers) === 0;
+  $(".progress", banner).hidden = number(job.consumers) === 0 || endless(job);
   $(".progress", banner).value = steps > 0 ? Math.min(1, number(job.step) / steps) : 0;
 }
 

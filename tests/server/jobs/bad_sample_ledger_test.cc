@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/coordinator/coordinator.h"
+#include "tests/server/coordinator/parts/mixture.h"
 #include "tests/server/coordinator/world.h"
 
 namespace leat::server {
@@ -125,6 +126,36 @@ TEST_F(BudgetTest, SamplesThatTheDatasetHasNotAreNotCounted) {
   Report(a_, {1, 1000, 1001, ~uint64_t{0}});
   EXPECT_EQ(world_->Jobs()[0].bad_samples_different, 1u);
   EXPECT_TRUE(Told(consumer_).ok());
+}
+
+// The second source's samples follow the 1,000 of the first.
+TEST(BadSamplesOfAMixture, AreToldByTheirSource) {
+  World world;
+  const SessionId a = world.Join("a");
+  JobSpec spec = MixtureOf("mix", {"web", "books"});
+  spec.on_bad_sample = BadSamplePolicy::kZero;
+  spec.max_bad = 0;
+  const auto job = MakeMixture(world, spec, a);
+  ASSERT_NE(job, nullptr);
+  BadSampleReport report;
+  report.jobs.push_back({"mix",
+                         {BadSampleOf(1007, "/books/7.jpg", "no JPEG"),
+                          BadSampleOf(3, "/web/3.jpg", "no JPEG"),
+                          BadSampleOf(9999, "?", "no such sample")}});
+  report.jobs[0].samples[0].set_source("a worker's own idea");
+  report.plans.push_back({job->plan_hash, {3, 1007}});
+  ASSERT_TRUE(world->Heartbeat(a, {}, report, world.now()).ok());
+  world.Write();
+  std::vector<std::string> sources;
+  const std::vector<JobView> jobs = world->Jobs();
+  for (const v1::BadSample& each : jobs.at(0).bad_samples)
+    sources.push_back(each.source());
+  EXPECT_THAT(sources, ::testing::ElementsAre("web", "books", ""));
+  EXPECT_THAT(
+      world.SummaryOf("JOB_GIVEN_UP"),
+      HasSubstr("2 of 2000 samples are bad, but max_bad 0 allows 0; the "
+                "first: source \"web\": /web/3.jpg: no JPEG; source "
+                "\"books\": /books/7.jpg: no JPEG"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "server/page/model.h"
 #include "server/page/sessions.h"
 #include "server/page/tables.h"
+#include "tests/server/coordinator/parts/mixture.h"
 #include "tests/server/coordinator/world.h"
 
 namespace leat::server {
@@ -176,6 +177,32 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
 }
 
 // The page for browsers without scripts uses the same words.
+TEST_F(PageTest, AMixtureHasItsFirstSourcesWithTheirPresentShares) {
+  const SessionId a = Join(WorkerOf("a"), 100);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kMaxPageSources + 2; ++i)
+    names.push_back(fmt::format("s{}", i));
+  JobSpec spec = MixtureOf("mix", names);
+  spec.mix_end = MixEnd::kStream;
+  spec.last_batch = LastBatch::kStream;
+  spec.shares[0].weights.assign(names.size(), 0);
+  spec.shares[0].weights[0] = 3;
+  spec.shares[0].weights.back() = 1;
+  const World::Box box = world_.Create(spec);
+  for (auto& [path, asked] : AllAsked(world_, a)) List(world_, asked, 100);
+  ASSERT_EQ(Text(box), "OK");
+  const PageModel model = Model();
+  const json job = Parsed(JsonOf(model))["status"]["jobs"][0]["job"];
+  ASSERT_EQ(job["spec"]["sources"].size(), kMaxPageSources);
+  EXPECT_EQ(job["spec"]["sources"][1]["name"], "s1");
+  EXPECT_EQ(job["spec"]["shares"][0]["weights"][0], 0.75);
+  EXPECT_EQ(job["datasets"].size(), names.size());
+  EXPECT_EQ(job["datasets"][0], json::object());
+  EXPECT_THAT(TablesOf(model, {}),
+              AllOf(HasSubstr("s0 75.0 %, s1 0.0 %"), HasSubstr("and 2 more"),
+                    Not(HasSubstr("1099511627776"))));
+}
+
 TEST_F(PageTest, TablesSayWhatIsGivenUpAndWhatIsPast) {
   const SessionId worker = Join(WorkerOf("a"), 123);
   JobSpec spec = SpecOf("cats", "/data");

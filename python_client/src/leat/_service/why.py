@@ -21,6 +21,7 @@ class Record:
         index: the record's number in its file, from 0; None: it is the only one.
         shard: the shard that it belongs to.
         index_in_shard: its number in the shard, from 0.
+        source: the name of the mixture's source that it is of; None: the job is no mixture.
     """
 
     sample: int
@@ -32,6 +33,7 @@ class Record:
     index: int | None
     shard: int
     index_in_shard: int
+    source: str | None = None
 
     @property
     def path(self) -> str:
@@ -92,6 +94,7 @@ def record(message: dict[str, Any]) -> Record:
         index=message.get("index"),
         shard=message["shard"],
         index_in_shard=message["index_in_shard"],
+        source=message.get("source") or None,
     )
 
 

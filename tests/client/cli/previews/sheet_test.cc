@@ -151,6 +151,31 @@ TEST(Sheet, InvalidRowsStandOut) {
     ASSERT_FALSE(padded.rgb[i] == 190 && padded.rgb[i + 1] == 30);
 }
 
+TEST(Sheet, RowsOfAMixtureHaveTheirSourceAndTheClassOfItsDataset) {
+  Rows mixed = SomeRows(2, 64);
+  mixed.samples = {3, 12};
+  mixed.job_json = R"({"spec": {"name": "j", "source_field": "from",
+    "sources": [{"name": "web"}, {"name": "books"}]},
+    "datasets": [{"classes": ["cat"], "shards": {"num_samples": "10"}},
+                 {"classes": ["page"], "shards": {"num_samples": "10"}}]})";
+  mixed.fields[1] = MakeField<int32_t>("class", "int32", {2}, {0, 0});
+  mixed.fields.push_back(MakeField<int32_t>("from", "int32", {2}, {0, 1}));
+  Rows plain = SomeRows(2, 64);
+  plain.samples = mixed.samples;
+  plain.job_json = R"({"spec": {"name": "j"}, "dataset": {
+    "name": "d", "classes": ["web: cat", "books: page"]}})";
+  plain.fields[1] = MakeField<int32_t>("class", "int32", {2}, {0, 1});
+  const auto lower_half = [](const Rows& rows) {
+    std::vector<uint8_t> rgb = MakeSheet(rows, "", {})->picture.rgb;
+    rgb.erase(rgb.begin(),
+              rgb.begin() + static_cast<ptrdiff_t>(rgb.size() / 2));
+    return rgb;
+  };
+  EXPECT_EQ(lower_half(mixed), lower_half(plain));
+  plain.fields[1] = MakeField<int32_t>("class", "int32", {2}, {0, 0});
+  EXPECT_NE(lower_half(mixed), lower_half(plain));
+}
+
 TEST(Sheet, AnySizeOfGridHoldsTogether) {
   for (const int rows : {1, 3, 17}) {
     for (const int side : {2, 28, 260}) {

@@ -59,6 +59,22 @@ TEST(Why, AllRowsAreATable) {
   EXPECT_EQ(shell.out, "/data/x.tfrecord\n-\n");
 }
 
+TEST(Why, RowsOfAMixtureHaveTheirSource) {
+  Json rows = Json::parse(kMixed);
+  rows[0]["record"]["source"] = "books";
+  Shell shell;
+  shell.service.explained = rows.dump();
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1", "--row", "1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("Source"));
+  EXPECT_THAT(shell.out, HasSubstr("books"));
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0) << shell.err;
+  EXPECT_THAT(shell.out, HasSubstr("SOURCE"));
+  EXPECT_THAT(shell.out, HasSubstr("books"));
+  shell.service.explained = kMixed;
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("SOURCE")));
+}
+
 TEST(Why, TheAnswerAsDataIsWhole) {
   Shell shell;
   shell.service.explained = kMixed;
