@@ -25,10 +25,24 @@ absl::Status PackedIndex::AddFile(const ListedFile& file, uint64_t records) {
 }
 
 absl::StatusOr<BuiltIndex> PackedIndex::Finish(std::string_view shard) {
-  BuiltIndex built;
   absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(records_);
   if (!shards.ok()) return Annotate(shards.status(), shard);
-  built.shards = *std::move(shards);
+  return FinishWith(*std::move(shards), {});
+}
+
+absl::StatusOr<BuiltIndex> PackedIndex::FinishUniform(
+    std::vector<ValueType> types) {
+  ASSIGN_OR_RETURN(
+      ShardTable shards,
+      ShardTable::Uniform(sum_, ShardTable::DefaultShardSize(sum_)));
+  return FinishWith(std::move(shards), std::move(types));
+}
+
+absl::StatusOr<BuiltIndex> PackedIndex::FinishWith(
+    ShardTable shards, std::vector<ValueType> types) {
+  BuiltIndex built;
+  built.shards = std::move(shards);
+  built.types = std::move(types);
   ASSIGN_OR_RETURN(built.blob, blob_.Finish());
   built.fingerprint = hash_.Finish();
   built.bytes = bytes_;

@@ -56,8 +56,14 @@ class PackedIndex {
   }
   // `shard`: the beginning of errors about the shards. REQUIRES: not empty().
   absl::StatusOr<BuiltIndex> Finish(std::string_view shard);
+  // Does the same with uniform shards, for files that are few and large.
+  // `types`: of the reader's output. REQUIRES: not empty().
+  absl::StatusOr<BuiltIndex> FinishUniform(std::vector<ValueType> types);
 
  private:
+  absl::StatusOr<BuiltIndex> FinishWith(ShardTable shards,
+                                        std::vector<ValueType> types);
+
   const std::string name_;
   const std::string_view noun_;
   const SourceLimits& limits_;

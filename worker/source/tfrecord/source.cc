@@ -19,6 +19,7 @@
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/packed/packed_source.h"
+#include "worker/source/packed/record_table.h"
 #include "worker/source/tfrecord/framing.h"
 #include "worker/source/tfrecord/tf_example.h"
 #include "worker/source/tfrecord/tfrecord.h"
@@ -30,35 +31,6 @@ using Kind = FeatureValues::Kind;
 using Memory = SampleBytes;
 
 constexpr uint64_t kRoom = 64;  // after a record, for numbers
-
-// The sizes of all records, one file after the other.
-class RecordTable {
- public:
-  void Add(uint32_t size) {
-    if (sizes_.size() % kStride == 0) bases_.push_back(end_);
-    sizes_.push_back(size);
-    end_ += size;
-  }
-  uint64_t count() const { return sizes_.size(); }
-  uint64_t End() const { return end_; }
-  uint32_t size(uint64_t i) const { return sizes_[i]; }
-  // Returns where record `i` would be if all files were one.
-  uint64_t Begin(uint64_t i) const {
-    uint64_t begin = bases_[i / kStride];
-    for (uint64_t j = i / kStride * kStride; j < i; ++j) begin += sizes_[j];
-    return begin;
-  }
-  void ShrinkToFit() {
-    bases_.shrink_to_fit();
-    sizes_.shrink_to_fit();
-  }
-
- private:
-  static constexpr uint64_t kStride = 16;
-  std::vector<uint64_t> bases_;  // of every kStride-th record
-  std::vector<uint32_t> sizes_;
-  uint64_t end_ = 0;
-};
 
 struct Place {
   size_t file = 0;
@@ -124,7 +96,7 @@ class TfrecordSource final : public PackedSource {
   std::vector<uint64_t> first_;   // first record of each file
   std::vector<uint64_t> begins_;  // offset of these, if all files were one
   std::vector<Begun> begun_;
-  RecordTable records_;
+  RecordTable records_;  // of all files, one after the other
   Digest fingerprint_{};
 };
 
