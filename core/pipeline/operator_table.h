@@ -36,6 +36,7 @@ void AddReaders(OperatorList* list);
 void AddLoaderReaders(OperatorList* list);
 void AddRecordReaders(OperatorList* list);
 void AddArrayReaders(OperatorList* list);
+void AddTokenReaders(OperatorList* list);
 void AddImageOperators(OperatorList* list);
 void AddGeometryOperators(OperatorList* list);
 void AddWarpOperators(OperatorList* list);  // called by AddGeometryOperators

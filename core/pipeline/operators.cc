@@ -172,6 +172,7 @@ std::span<const OperatorEntry> OperatorTable() {
     AddLoaderReaders(&list);
     AddRecordReaders(&list);
     AddArrayReaders(&list);
+    AddTokenReaders(&list);
     AddImageOperators(&list);
     AddGeometryOperators(&list);
     AddTensorOperators(&list);

@@ -19,6 +19,7 @@ PLAIN = {
     "readers.numpy": 'rows = fn.readers.numpy(array="/data/rows.npy")',
     "readers.mds": 'encoded, label = fn.readers.mds("s3://bucket/train", columns=["image", "label"], images="image")',
     "readers.array_record": 'encoded = fn.readers.array_record("/data/train-*.array_record")',
+    "readers.tokens": 'tokens = fn.readers.tokens("/data/train.bin", dtype="uint16", end=50256)',
     "readers.tfrecord": (
         'encoded, label = fn.readers.tfrecord(\n'
         '    "/data/train-*.tfrecord", features=["image/encoded", "image/class/label"], types=["encoded", "int64"])'

@@ -35,7 +35,7 @@ const char* const kReaders[] = {
     "readers.cifar10",      "readers.caffe",      "readers.idx",
     "readers.numpy",        "readers.mds",        "readers.array_record",
     "readers.tfrecord",     "readers.webdataset", "readers.coco",
-    "readers.external"};
+    "readers.external",     "readers.tokens"};
 
 std::string NumberOf(uint32_t field, uint64_t value) {
   return VarintOf(field << 3) + VarintOf(value);
@@ -81,7 +81,7 @@ Node ReaderOf(std::string_view op, const std::string& path) {
     reader.args["path"] = NamedFile::kFolder;
   else if (op == "readers.file_list")
     reader.args["path"] = path;
-  else if (op == "readers.files")
+  else if (op == "readers.files" || op == "readers.tokens")
     reader.args["files"] = Texts{path};
   else if (op == "readers.caffe")
     reader.args["path"] = Texts{path};
@@ -98,6 +98,10 @@ Node ReaderOf(std::string_view op, const std::string& path) {
     reader.args = {{"num_samples", int64_t{5}}, {"name", "fed"}};
   else
     reader.args["paths"] = Texts{path};
+  if (op == "readers.tokens") {
+    reader.args["dtype"] = "uint8";
+    reader.args["end"] = int64_t{'a'};
+  }
   if (op == "readers.mds") reader.args["columns"] = Texts{"x"};
   if (op == "readers.tfrecord") {
     reader.args["features"] = Texts{"a"};

@@ -21,6 +21,7 @@ extern const SourceFormat kMdsFormat;
 extern const SourceFormat kArrayRecordFormat;
 extern const SourceFormat kParquetFormat;
 extern const SourceFormat kTfrecordFormat;
+extern const SourceFormat kTokensFormat;
 extern const SourceFormat kWebdatasetFormat;
 extern const SourceFormat kExternalFormat;
 

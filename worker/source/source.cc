@@ -25,7 +25,7 @@ const SourceFormat* const kFormats[] = {
     &kCaffe2Format,      &kCocoFormat,     &kIdxFormat,
     &kNumpyFormat,       &kMdsFormat,      &kArrayRecordFormat,
     &kParquetFormat,     &kTfrecordFormat, &kWebdatasetFormat,
-    &kExternalFormat,
+    &kTokensFormat,      &kExternalFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {

@@ -1402,3 +1402,20 @@ class readers:
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
         """
+
+    @staticmethod
+    def tokens(files: str | Sequence[str], dtype: Literal['', 'uint8', 'int8', 'int16', 'uint16', 'int32', 'uint32', 'int64', 'float16', 'float32', 'bfloat16'] = '', end: int = -1, unit: Literal['document', 'sequence'] = 'document') -> Node:
+        """documents of token files (Megatron's .bin and .idx, elements only, or .npy of one axis) -> the tokens, in the files' type and any number.
+
+        Args:
+            files: paths or URIs of files; of directories (with a slash at the end: their .bin and .npy), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
+            dtype: files that are no .npy have only elements, of this type, little-endian; empty: they are Megatron's .bin, each with its .idx beside it (string; one of '', 'uint8', 'int8', 'int16', 'uint16', 'int32', 'uint32', 'int64', 'float16', 'float32', 'bfloat16'; default '')
+            end: a token with which each document ends, in files without an .idx; -1: a file is one document (int; -1 … 9e+15; default -1)
+            unit: what of a .bin a sample is: the .idx joins sequences to documents (string; one of 'document', 'sequence'; default 'document')
+
+        Returns:
+            A node.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """

@@ -41,7 +41,7 @@ constexpr std::string_view kPrefix = "readers.";
 std::string_view PathArgOf(std::string_view format, bool is_folder) {
   if (format == "coco") return "annotations";
   if (format == "idx") return "images";
-  if (format == "files") return "files";
+  if (format == "files" || format == "tokens") return "files";
   if (format == "numpy") return is_folder ? "path" : "array";
   for (const char* of : {"image_folder", "file_list", "mds", "caffe", "caffe2"})
     if (format == of) return "path";
@@ -80,6 +80,12 @@ absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
   if (format == "caffe2") return FormatOfLmdb(first, limits);
   if (format.empty()) format = std::move(name);
   if (!format.empty()) return format;
+  constexpr std::string_view kData = ".bin";
+  if (first.ends_with(kData) &&
+      StorageOf(limits)
+          .Stat(first.substr(0, first.size() - kData.size()) + ".idx")
+          .ok())
+    return "tokens";
   ASSIGN_OR_RETURN(format, FormatOfLength(*file));
   if (!format.empty()) return format;
   return InvalidArgument(
@@ -203,6 +209,8 @@ void AddFieldNames(const OperatorInfo& info, std::string_view format,
     guess->fields = {"record"};
   else if (format == "numpy")
     guess->fields = {"array"};
+  else if (format == "tokens")
+    guess->fields = {"tokens"};
   else
     guess->fields = {"image", "label"};
 }
