@@ -174,6 +174,14 @@ def test_boxes_are_padded(few, tmp_path):
         "1 boxes: [[1.0, 2.0, 3.0, 6.0]]", "2 boxes: [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]"]
 
 
+def test_token_files_give_the_same_losses_on_other_hosts(tmp_path):
+    lines = run("tokens.py", str(tmp_path)).splitlines()
+    assert run("tokens.py", str(tmp_path), "--hosts", "4").splitlines() == lines
+    losses = numbers(r"loss ([\d.]+)", "\n".join(lines))
+    # Three tokens may follow each one: the loss goes to the logarithm of 3.
+    assert len(losses) == 3 and 1.098 < losses[2] < 1.3 < losses[0] < 4
+
+
 def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
     folders = []
     for number, classes in enumerate(np.array_split(sorted(pathlib.Path(few).iterdir()), 3)):
