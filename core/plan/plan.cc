@@ -2,6 +2,7 @@
 #include "core/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,6 +75,27 @@ struct Plan::State {
         *ScheduleOf(spec), std::move(mixed), spec.mix_end, spec.seed));
   }
 
+  // Replaces all positions by samples, by their numbers in their sources.
+  void MapAll(Stretches* cut) const {
+    std::array<SampleOrder::Part, SampleOrder::kMostParts> parts;
+    size_t num_parts = 0;
+    std::span<uint64_t> rest = cut->positions;
+    for (const Stretch& stretch : cut->list) {
+      const std::span<uint64_t> positions = rest.first(stretch.rows);
+      rest = rest.subspan(stretch.rows);
+      const SampleOrder* const order = sources[stretch.source].order.get();
+      if (!stretch.whole) {
+        MapSome(*order, stretch, positions);
+        continue;
+      }
+      parts[num_parts++] = {order, stretch.pass, stretch.run, positions};
+      if (num_parts < parts.size()) continue;
+      SampleOrder::MapEach(parts);
+      num_parts = 0;
+    }
+    SampleOrder::MapEach(std::span(parts).first(num_parts));
+  }
+
   const Layout& layout() const {
     return shares != nullptr ? static_cast<const Layout&>(*shares) : *passes;
   }
@@ -127,21 +149,14 @@ void Plan::Samples(uint64_t epoch, uint64_t step,
                    std::span<uint64_t> samples) const {
   thread_local Stretches cut;
   state_->layout().Cut(epoch, step, rows, &cut);
+  state_->MapAll(&cut);
   size_t at = 0;
   for (const Stretch& stretch : cut.list) {
-    const State::Source& source = state_->sources[stretch.source];
-    const std::span<uint64_t> positions =
-        std::span(cut.positions).subspan(at, stretch.rows);
-    if (stretch.whole)
-      source.order->Map(stretch.pass, stretch.run, positions);
-    else
-      MapSome(*source.order, stretch, positions);
-    for (size_t i = 0; i < positions.size(); ++i) {
-      const size_t slot = cut.slots.empty() ? at + i : cut.slots[at + i];
-      samples[slot] =
-          positions[i] == kNoSample ? kNoSample : source.first + positions[i];
-    }
-    at += stretch.rows;
+    const uint64_t first = state_->sources[stretch.source].first;
+    for (const size_t end = at + stretch.rows; at < end; ++at)
+      samples[cut.slots.empty() ? at : cut.slots[at]] =
+          cut.positions[at] == kNoSample ? kNoSample
+                                         : first + cut.positions[at];
   }
 }
 

@@ -2,12 +2,14 @@
 #include "core/plan/sample_order.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "core/mutex.h"
 #include "core/plan/shard_shuffle.h"
 #include "core/random/permutation.h"
+#include "core/random/permute_each.h"
 
 namespace leat {
 namespace {
@@ -16,6 +18,9 @@ namespace {
 constexpr uint64_t kOrderSalt = 0x6F72646572'000000;  // "order"
 
 constexpr uint32_t kMostOrders = 32;
+
+// Up to so many positions of a permutation are mapped with those of others.
+constexpr size_t kFewPositions = 16;
 
 }  // namespace
 
@@ -68,10 +73,14 @@ SampleOrder::SampleOrder(const Options& options, const ShardTable& shards,
 
 SampleOrder::~SampleOrder() = default;
 
+uint64_t SampleOrder::KeyOf(uint64_t pass, const Run& run) const {
+  return MixKey(seed_, pass, kOrderSalt + run.number);
+}
+
 void SampleOrder::Map(uint64_t pass, const Run& run,
                       std::span<uint64_t> positions) const {
   if (run.range.size() == 0) return;
-  const uint64_t key = MixKey(seed_, pass, kOrderSalt + run.number);
+  const uint64_t key = KeyOf(pass, run);
   if (order_ == Order::kShardShuffle) {
     shard_orders_->Get(key, run.range)->MapInPlace(positions);
     return;
@@ -79,6 +88,26 @@ void SampleOrder::Map(uint64_t pass, const Run& run,
   if (order_ == Order::kGlobalShuffle)
     Permutation(run.range.size(), key).MapInPlace(positions);
   for (uint64_t& position : positions) position += run.range.begin;
+}
+
+void SampleOrder::MapEach(std::span<const Part> parts) {
+  std::array<PermutedIndices, kMostParts> few;
+  std::array<uint64_t, kMostParts> begins;
+  size_t num_few = 0;
+  for (const Part& part : parts) {
+    const SampleOrder& order = *part.order;
+    const uint64_t samples = part.run.range.size();
+    if (order.order_ != Order::kGlobalShuffle || samples == 0 ||
+        part.positions.size() > kFewPositions) {
+      order.Map(part.pass, part.run, part.positions);
+      continue;
+    }
+    few[num_few] = {samples, order.KeyOf(part.pass, part.run), part.positions};
+    begins[num_few++] = part.run.range.begin;
+  }
+  PermuteEach(std::span(few).first(num_few));
+  for (size_t i = 0; i < num_few; ++i)
+    for (uint64_t& position : few[i].indices) position += begins[i];
 }
 
 }  // namespace leat

@@ -13,6 +13,7 @@
 // under Order::kShardShuffle O(shards) for each of the few orders kept.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -43,8 +44,22 @@ class SampleOrder {
   // neighbours are near each other. REQUIRES: each position < run.range.size().
   void Map(uint64_t pass, const Run& run, std::span<uint64_t> positions) const;
 
+  // Positions in a pass over a run, and the order that maps them.
+  struct Part {
+    const SampleOrder* order = nullptr;
+    uint64_t pass = 0;
+    Run run;
+    std::span<uint64_t> positions;
+  };
+  // Does what Map does for each part, faster if many have few positions.
+  // REQUIRES: as Map; parts.size() ≤ kMostParts.
+  static void MapEach(std::span<const Part> parts);
+  static constexpr size_t kMostParts = 256;
+
  private:
   class ShardOrders;
+
+  uint64_t KeyOf(uint64_t pass, const Run& run) const;
 
   const uint64_t seed_;
   const Order order_;

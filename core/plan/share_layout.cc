@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cut finds the spots of all rows, and sorts them by source and group, so that
-// one order maps many positions together. Within a run of 64 it walks the rows
-// by their places π(r) and not by r: a source's positions then ascend, and so
-// its passes follow each other.
+// Cut takes the rows of consecutive runs together, by their places π(r) and not
+// by r. The trees deal these places out, leaf by leaf; so the positions of a
+// leaf follow each other, and one order maps all of them. A place whose row is
+// not asked for is dealt out, too, and then left out.
 #include "core/plan/share_layout.h"
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "core/random/permutation.h"
@@ -52,43 +51,12 @@ uint64_t SourceSeed(uint64_t seed, uint32_t source) {
   return MixKey(seed, source, kSourceSalt);
 }
 
-// A row, found.
-struct ShareLayout::Found {
-  uint32_t run = 0;   // among the runs of all sources
-  uint32_t slot = 0;  // among the rows asked for
-  uint32_t source = 0;
-  uint64_t pass = 0, position = 0;
-
-  // Sorts by run, and else leaves the order as it is: by one byte of the run's
-  // number after the other. Up to 256 runs take one round.
-  static void Sort(uint32_t num_runs, std::vector<Found>* found) {
-    std::vector<Found> sorted(found->size());
-    for (uint32_t shift = 0; (num_runs - 1) >> shift > 0; shift += 8) {
-      std::array<uint32_t, 257> begins = {};
-      const auto byte = [&](const Found& row) {
-        return row.run >> shift & 0xFF;
-      };
-      for (const Found& row : *found) ++begins[byte(row) + 1];
-      std::partial_sum(begins.begin(), begins.end(), begins.begin());
-      for (const Found& row : *found) sorted[begins[byte(row)]++] = row;
-      found->swap(sorted);
-    }
-  }
-};
-
 ShareLayout::ShareLayout(ShareSchedule schedule, std::vector<Source> sources,
                          MixEnd ends, uint64_t seed)
     : schedule_(std::move(schedule)),
       sources_(std::move(sources)),
       ends_(ends),
-      seed_(seed) {
-  uint32_t runs = 0;
-  for (const Source& source : sources_) {
-    first_runs_.push_back(runs);
-    runs += source.groups ? source.groups->num_groups() : 1;
-  }
-  num_runs_ = runs;
-}
+      seed_(seed) {}
 
 absl::StatusOr<ShareLayout> ShareLayout::Create(ShareSchedule schedule,
                                                 std::vector<Source> sources,
@@ -192,64 +160,137 @@ Spot ShareLayout::SpotOf(uint64_t epoch, uint64_t step, uint32_t row) const {
   return SpotIn(found.leaf, found.index);
 }
 
-void ShareLayout::Find(uint64_t step, std::span<const uint32_t> rows,
-                       std::vector<Found>* found) const {
-  constexpr uint32_t kNone = ~uint32_t{0};
-  const uint64_t key = MixKey(seed_, step, kMixedRowsSalt);
-  const ShareSchedule::Segment segment = schedule_.At(step);
-  std::array<uint64_t, kRun> places;
-  std::array<uint32_t, kRun> slots;  // of the row at each place
-  slots.fill(kNone);
-  found->reserve(rows.size());
-  for (uint32_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    // Rows that ascend within a run.
-    const uint32_t run = rows[begin] / kRun;
+// Cuts the rows of one step. Thread-compatible.
+class ShareLayout::Cutting {
+ public:
+  // `step` counts over all epochs.
+  Cutting(const ShareLayout& layout, uint64_t step,
+          std::span<const uint32_t> rows, Stretches* out)
+      : layout_(layout),
+        step_(step),
+        key_(MixKey(layout.seed_, step, kMixedRowsSalt)),
+        segment_(layout.schedule_.At(step)),
+        rows_(rows),
+        out_(out) {
+    out->list.clear();
+    // A row that is left out is written, and then overwritten.
+    out->positions.resize(rows.size() + 1);
+    out->slots.resize(rows.size() + 1);
+  }
+
+  void All() {
+    while (taken_ < rows_.size()) {
+      const uint32_t run = rows_[taken_] / kRun;
+      const size_t begin = taken_;
+      slots_.clear();
+      do {
+        TakeRun();
+      } while (taken_ < rows_.size() && slots_.size() < kMostTogether &&
+               rows_[taken_] / kRun == run + slots_.size() / kRun &&
+               slots_.size() % kRun == 0);
+      if ((taken_ - begin) * kSparse < slots_.size())
+        LocateEach(run * kRun);
+      else
+        DealOut(run * kRun);
+    }
+    out_->positions.resize(written_);
+    out_->slots.resize(written_);
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  // Rows are located one by one if fewer of the places than one in so many are
+  // theirs.
+  static constexpr size_t kSparse = 4;
+  static constexpr size_t kMostTogether = ShareTree::kMostTogether;
+  static_assert(kMostTogether % kRun == 0);
+
+  // Takes rows that ascend within a run, and appends the run's places.
+  void TakeRun() {
+    const uint32_t run = rows_[taken_] / kRun;
+    const Permutation mixed = RowsOfRun(key_, run, layout_.schedule_.batch());
+    std::array<uint64_t, kRun> places;
+    const size_t begin = taken_;
     do {
-      places[end - begin] = rows[end] % kRun;
-      ++end;
-    } while (end < rows.size() && rows[end] / kRun == run &&
-             rows[end] > rows[end - 1]);
-    RowsOfRun(key, run, schedule_.batch())
-        .MapInPlace(std::span(places).first(end - begin));
-    for (uint32_t slot = begin; slot < end; ++slot)
-      slots[places[slot - begin]] = slot;
-    for (uint32_t place = 0; place < kRun; ++place) {
-      const uint32_t slot = std::exchange(slots[place], kNone);
-      if (slot == kNone) continue;
-      const auto [source, stream_row] =
-          segment.Locate(step, run * kRun + place);
-      const Spot spot = SpotIn(source, stream_row);
-      found->push_back({.run = first_runs_[source] + spot.run.number,
-                        .slot = slot,
-                        .source = source,
-                        .pass = spot.pass,
-                        .position = spot.position});
+      places[taken_ - begin] = rows_[taken_] % kRun;
+      ++taken_;
+    } while (taken_ < rows_.size() && rows_[taken_] / kRun == run &&
+             rows_[taken_] > rows_[taken_ - 1]);
+    mixed.MapInPlace(std::span(places).first(taken_ - begin));
+    const size_t first = slots_.size();
+    slots_.resize(first + mixed.size(), kNone);
+    for (size_t slot = begin; slot < taken_; ++slot)
+      slots_[first + places[slot - begin]] = static_cast<uint32_t>(slot);
+  }
+
+  void LocateEach(uint32_t first_place) {
+    for (uint32_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i] == kNone) continue;
+      const auto [source, row] = segment_.Locate(step_, first_place + i);
+      AddOfSource(source, row, std::span(&i, 1));
     }
   }
-}
+
+  void DealOut(uint32_t first_place) {
+    order_.resize(slots_.size());
+    segment_.DealOut(step_, first_place, order_, &hands_);
+    for (const ShareTree::Hand& hand : hands_)
+      AddOfSource(hand.first.leaf, hand.first.index,
+                  std::span(order_).subspan(hand.begin, hand.rows()));
+  }
+
+  // Rows of the source's stream from `row` on stand at these places.
+  void AddOfSource(uint32_t source, uint64_t row,
+                   std::span<const uint32_t> places) {
+    const std::optional<GroupShares>& groups = layout_.sources_[source].groups;
+    if (!groups) return AddOfRun(source, layout_.RunOf(source, 0), row, places);
+    group_order_.resize(places.size());
+    groups->tree().DealOut(row, group_order_, &group_hands_);
+    for (uint32_t& place : group_order_) place = places[place];
+    for (const ShareTree::Hand& hand : group_hands_)
+      AddOfRun(source, groups->RunOf(hand.first.leaf), hand.first.index,
+               std::span(group_order_).subspan(hand.begin, hand.rows()));
+  }
+
+  // The same for rows of the stream of one run of samples.
+  void AddOfRun(uint32_t source, const SampleOrder::Run& run, uint64_t row,
+                std::span<const uint32_t> places) {
+    const uint64_t samples = run.range.size();
+    uint64_t pass = row / samples, position = row - pass * samples;
+    while (!places.empty()) {
+      const size_t of_pass =
+          std::min<uint64_t>(places.size(), samples - position);
+      const size_t begin = written_;
+      for (const uint32_t place : places.first(of_pass)) {
+        out_->positions[written_] = position++;
+        out_->slots[written_] = slots_[place];
+        written_ += slots_[place] != kNone;
+      }
+      if (written_ > begin)
+        out_->list.push_back({.rows = written_ - begin,
+                              .source = source,
+                              .pass = pass,
+                              .run = run});
+      places = places.subspan(of_pass);
+      ++pass;
+      position = 0;
+    }
+  }
+
+  const ShareLayout& layout_;
+  const uint64_t step_, key_;
+  const ShareSchedule::Segment segment_;
+  const std::span<const uint32_t> rows_;
+  Stretches* const out_;
+  size_t taken_ = 0, written_ = 0;  // of the rows
+  std::vector<uint32_t> slots_;     // at the places of consecutive runs
+  std::vector<uint32_t> order_, group_order_;
+  std::vector<ShareTree::Hand> hands_, group_hands_;
+};
 
 void ShareLayout::Cut(uint64_t epoch, uint64_t step,
                       std::span<const uint32_t> rows, Stretches* out) const {
-  std::vector<Found> found;
-  Find(StepOfAll(epoch, step), rows, &found);
-  Found::Sort(num_runs_, &found);
-  out->list.clear();
-  out->positions.resize(found.size());
-  out->slots.resize(found.size());
-  const Found* previous = nullptr;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const Found& row = found[i];
-    if (previous == nullptr || previous->run != row.run ||
-        previous->pass != row.pass)
-      out->list.push_back(
-          {.source = row.source,
-           .pass = row.pass,
-           .run = RunOf(row.source, row.run - first_runs_[row.source])});
-    ++out->list.back().rows;
-    out->positions[i] = row.position;
-    out->slots[i] = row.slot;
-    previous = &row;
-  }
+  Cutting(*this, StepOfAll(epoch, step), rows, out).All();
 }
 
 }  // namespace leat

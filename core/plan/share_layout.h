@@ -96,7 +96,7 @@ class ShareLayout final : public Layout {
            Stretches* out) const override;
 
  private:
-  struct Found;
+  class Cutting;
 
   ShareLayout(ShareSchedule schedule, std::vector<Source> sources, MixEnd ends,
               uint64_t seed);
@@ -107,14 +107,9 @@ class ShareLayout final : public Layout {
   std::optional<uint32_t> SourceAgainst(uint64_t steps) const;
   SampleOrder::Run RunOf(uint32_t source, uint32_t group) const;
   Spot SpotIn(uint32_t source, uint64_t stream_row) const;
-  // `step` counts over all epochs.
-  void Find(uint64_t step, std::span<const uint32_t> rows,
-            std::vector<Found>* found) const;
 
   ShareSchedule schedule_;
   std::vector<Source> sources_;
-  std::vector<uint32_t> first_runs_;  // runs of the sources before each
-  uint32_t num_runs_ = 0;
   MixEnd ends_;
   uint64_t seed_;
   uint64_t steps_per_epoch_ = kStreamSteps;

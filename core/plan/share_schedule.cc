@@ -145,6 +145,14 @@ ShareTree::Place ShareSchedule::Segment::Locate(uint64_t step,
   return found;
 }
 
+void ShareSchedule::Segment::DealOut(
+    uint64_t step, uint32_t place, std::span<uint32_t> order,
+    std::vector<ShareTree::Hand>* hands) const {
+  tree_->DealOut(step * batch_ + place, order, hands);
+  for (ShareTree::Hand& hand : *hands)
+    hand.first.index += offsets_[hand.first.leaf];
+}
+
 uint64_t ShareSchedule::RowsBefore(uint64_t step, uint32_t source) const {
   const Segment segment = At(step);
   return segment.offsets_[source] + segment.tree_->Count(source, step * batch_);

@@ -57,6 +57,10 @@ class ShareSchedule {
     // row of the source's stream it is. REQUIRES: the segment is in force at
     // `step`, place < batch, step < kStreamSteps.
     ShareTree::Place Locate(uint64_t step, uint32_t place) const;
+    // Does the same for the places from `place` on, as ShareTree::DealOut.
+    // REQUIRES: as Locate for each; order.size() ≤ ShareTree::kMostTogether.
+    void DealOut(uint64_t step, uint32_t place, std::span<uint32_t> order,
+                 std::vector<ShareTree::Hand>* hands) const;
 
    private:
     friend class ShareSchedule;

@@ -14,6 +14,11 @@
 // R(k) < R(k+1) ≤ R(R) = q, and the same holds on the left. Therefore k·q <
 // R²/2 < 2^111, and 64 bits suffice for the weights of WholeWeights.
 //
+// Consecutive rows are split together. For the next row k + 1 the remainder is
+// (remainder + q) mod R, and row k goes right if remainder + q reaches R. The
+// rows of a node that go left follow each other again, and so do those that go
+// right. So a row takes an addition and a comparison at each level.
+//
 // Example, weights 7, 2, 1. First leaf 2 (weight 1) and leaf 1 (2) are joined:
 // node A weighs 3, leaf 1 is its left child. Then A and leaf 0 (7) are joined:
 // the root weighs 10, leaf 0 is its left child.
@@ -117,6 +122,72 @@ ShareTree::Place ShareTree::Walk(uint64_t k) const {
     number = right ? node.right : node.left;
   }
   return {.leaf = number, .index = k};
+}
+
+void ShareTree::DealOut(uint64_t k, std::span<uint32_t> order,
+                        std::vector<Hand>* hands) const {
+  hands->clear();
+  if (order.empty()) return;
+  std::iota(order.begin(), order.end(), uint32_t{0});
+  const uint64_t periods = k / sum_;
+  Widely(sum_, [&]<class Whole>(Whole) {
+    Deal<Whole>(k - periods * sum_, order, hands);
+  });
+  for (Hand& hand : *hands)
+    hand.first.index += periods * weights_[hand.first.leaf];
+}
+
+template <class Whole>
+void ShareTree::Deal(uint64_t k, std::span<uint32_t> order,
+                     std::vector<Hand>* hands) const {
+  // One of each level waits at most.
+  std::array<Rows, kMostLevels> waiting;
+  size_t num_waiting = 0;
+  Rows rows{root_, k, 0, static_cast<uint32_t>(order.size())};
+  while (true) {
+    while (!IsLeaf(rows.node)) {
+      const Rows right = Split<Whole>(&rows, order);
+      if (rows.begin == rows.end)
+        rows = right;
+      else if (right.begin < right.end)
+        waiting[num_waiting++] = right;
+    }
+    hands->push_back({{rows.node, rows.first}, rows.begin, rows.end});
+    if (num_waiting == 0) return;
+    rows = waiting[--num_waiting];
+  }
+}
+
+template <class Whole>
+ShareTree::Rows ShareTree::Split(Rows* rows, std::span<uint32_t> order) const {
+  const Node& node = NodeOf(rows->node);
+  const Whole scaled =
+      Whole{rows->first} * node.right_weight + (node.weight - 1) / 2;
+  const auto before = static_cast<uint64_t>(scaled / node.weight);
+  auto rest = static_cast<uint64_t>(scaled % node.weight);
+  if (rows->end - rows->begin == 1) {
+    const bool goes_right = rest >= node.weight - node.right_weight;
+    const uint32_t end = goes_right ? rows->begin : rows->end;
+    const Rows right{node.right, before, end, rows->end};
+    *rows = {node.left, rows->first - before, rows->begin, end};
+    return right;
+  }
+  std::array<uint32_t, kMostTogether> rights;
+  uint32_t left_end = rows->begin, num_rights = 0;
+  for (uint32_t i = rows->begin; i < rows->end; ++i) {
+    const uint32_t row = order[i];
+    rest += node.right_weight;
+    const bool right = rest >= node.weight;
+    rest -= right ? node.weight : 0;
+    order[left_end] = row;
+    rights[num_rights] = row;
+    left_end += !right;
+    num_rights += right;
+  }
+  std::copy_n(rights.begin(), num_rights, order.begin() + left_end);
+  const Rows right{node.right, before, left_end, rows->end};
+  *rows = {node.left, rows->first - before, rows->begin, left_end};
+  return right;
 }
 
 uint64_t ShareTree::Count(uint32_t leaf, uint64_t k) const {

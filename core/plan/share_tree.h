@@ -33,6 +33,7 @@
 // golden file is tests/golden/shares.txt.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,6 +44,8 @@ class ShareTree {
  public:
   // The largest sum of weights.
   static constexpr uint64_t kMaxSum = uint64_t{1} << 56;
+  // Rows that DealOut locates together.
+  static constexpr size_t kMostTogether = 4096;
 
   struct Place {
     uint32_t leaf = 0;
@@ -57,6 +60,19 @@ class ShareTree {
   // Returns the place of row k. It takes a division for each level: about
   // log2(1 / share) levels, 80 at most.
   Place Locate(uint64_t k) const;
+  // Rows of one leaf, which follow each other among its rows.
+  struct Hand {
+    Place first;
+    uint32_t begin = 0, end = 0;  // in an order
+    uint32_t rows() const { return end - begin; }
+  };
+  // Locates consecutive rows together, which takes a division for each node
+  // that has some of them, and an addition for each row and level. Replaces
+  // `hands` by one for each leaf that gets any of the rows from k on, and
+  // `order` by the rows' numbers from 0, so that those of a hand follow each
+  // other and ascend. REQUIRES: order.size() ≤ kMostTogether.
+  void DealOut(uint64_t k, std::span<uint32_t> order,
+               std::vector<Hand>* hands) const;
   // Returns how many of the first k rows are the leaf's. As fast as Locate.
   // REQUIRES: leaf < weights().size().
   uint64_t Count(uint32_t leaf, uint64_t k) const;
@@ -86,9 +102,22 @@ class ShareTree {
   uint64_t WeightOf(Number number) const {
     return IsLeaf(number) ? weights_[number] : NodeOf(number).weight;
   }
-  // Those with k < sum_ (Walk) or k ≤ sum_, in numbers of type Whole.
+  // Rows of a node, which follow each other, and their places in an order.
+  struct Rows {
+    Number node = 0;
+    uint64_t first = 0;
+    uint32_t begin = 0, end = 0;
+  };
+
+  // Those with k < sum_ (Walk, Deal) or k ≤ sum_, in numbers of type Whole.
   template <class Whole>
   Place Walk(uint64_t k) const;
+  template <class Whole>
+  void Deal(uint64_t k, std::span<uint32_t> order,
+            std::vector<Hand>* hands) const;
+  // Leaves in `rows` those that go left, and returns those that go right.
+  template <class Whole>
+  Rows Split(Rows* rows, std::span<uint32_t> order) const;
   template <class Whole>
   uint64_t CountIn(uint32_t leaf, uint64_t k) const;
   template <class Whole>

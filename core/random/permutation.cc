@@ -15,42 +15,10 @@
 #include <bit>
 #include <numeric>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "core/random/feistel.h"
 
 namespace leat {
 namespace {
-
-// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-uint64_t Mix64(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xBF58476D1CE4E5B9;
-  x ^= x >> 27;
-  x *= 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
-
-// The multipliers of the round function, a 32-bit mixer of low bias (C.
-// Wellons, "hash prospector").
-constexpr uint32_t kMultiplier1 = 0x7FEB352D;
-constexpr uint32_t kMultiplier2 = 0x846CA68B;
-
-inline uint32_t RoundFunction(uint32_t half, uint32_t key) {
-  uint32_t x = half + key;
-  x ^= x >> 16;
-  x *= kMultiplier1;
-  x ^= x >> 15;
-  x *= kMultiplier2;
-  return x ^ (x >> 16);
-}
-
-// The fewer values a half has, the more rounds are needed until all
-// permutations are equally likely.
-constexpr uint32_t kSmallBits = 16;
-constexpr uint32_t kUsualRounds = 12;
 
 // Indices that are processed at a time: they stay in the first-level cache.
 constexpr size_t kBlock = 256;
@@ -63,20 +31,6 @@ static_assert(kBlock % kPadding == 0);
 constexpr size_t kFewIndices = 2;
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) inline __m256i RoundFunction8(__m256i half,
-                                                              uint32_t key) {
-  __m256i x = _mm256_add_epi32(half, _mm256_set1_epi32(static_cast<int>(key)));
-  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
-  x = _mm256_mullo_epi32(x, _mm256_set1_epi32(int{kMultiplier1}));
-  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
-  x = _mm256_mullo_epi32(x, _mm256_set1_epi32(static_cast<int>(kMultiplier2)));
-  return _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
-}
-
-inline __m256i* Lanes(uint32_t* words) {
-  return reinterpret_cast<__m256i*>(words);
-}
-
 // Halves of up to three bits have eight values, and a register holds what the
 // round function makes of all of them.
 constexpr uint32_t kTableMask = 7;
@@ -95,11 +49,9 @@ Permutation::Permutation(uint64_t n, uint64_t key) : n_(n) {
   right_bits_ = bits / 2;
   network_.right_mask = (uint32_t{1} << right_bits_) - 1;
   network_.left_mask = (uint32_t{1} << (bits - right_bits_)) - 1;
-  network_.rounds = bits <= kSmallBits ? kMaxRounds : kUsualRounds;
-  uint64_t state = key;
+  network_.rounds = RoundsOf(bits);
   for (uint32_t round = 0; round < network_.rounds; round += 2) {
-    state += kGolden;
-    const uint64_t word = Mix64(state);
+    const uint64_t word = RoundKeys(key, round);
     network_.keys[round] = static_cast<uint32_t>(word);
     network_.keys[round + 1] = static_cast<uint32_t>(word >> 32);
   }

@@ -2,6 +2,7 @@
 #include "core/plan/sample_order.h"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <vector>
 
@@ -55,6 +56,32 @@ TEST(SampleOrder, AnOrderThatWasDroppedComesBackTheSame) {
   const Samples first = Pass(order, 0);
   for (uint64_t pass = 1; pass < 100; ++pass) Pass(order, pass);
   EXPECT_EQ(Pass(order, 0), first);
+}
+
+// Few positions and many, of every kind of order, and a run without samples.
+TEST(SampleOrder, PartsAreMappedTogetherAsEachAlone) {
+  std::deque<SampleOrder> orders;
+  for (const Order kind : {Order::kSequential, Order::kGlobalShuffle,
+                           Order::kShardShuffle, Order::kGlobalShuffle})
+    orders.emplace_back(Of(kind), Table(), 1);
+  std::vector<Samples> together, alone;
+  std::vector<SampleOrder::Part> parts;
+  together.reserve(SampleOrder::kMostParts);
+  for (uint64_t i = 0; i < SampleOrder::kMostParts; ++i) {
+    const SampleOrder& order = orders[i % orders.size()];
+    const SampleOrder::Run run =
+        i % 5 == 0 ? SampleOrder::Run{{0, 60}, 0} : kRun;
+    Samples positions(i % 40);
+    std::iota(positions.begin(), positions.end(), uint64_t{0});
+    alone.push_back(positions);
+    order.Map(i % 3, run, alone.back());
+    together.push_back(positions);
+    parts.push_back({&order, i % 3, run, together.back()});
+  }
+  parts.push_back({&orders[1], 0, {.range = {5, 5}, .number = 0}, {}});
+  parts.erase(parts.begin());  // without positions
+  SampleOrder::MapEach(parts);
+  EXPECT_EQ(together, alone);
 }
 
 TEST(SampleOrder, AnEmptyRunMapsNothing) {

@@ -116,6 +116,36 @@ class SlowTree {
   size_t root_ = 0;
 };
 
+// Rows that are located together, and over the end of a period.
+TEST(ShareTree, DealsConsecutiveRowsOutAsItLocatesEach) {
+  std::mt19937_64 random(11);
+  std::vector<ShareTree::Hand> hands = {{}};
+  for (const auto& [name, weights] : Mixtures()) {
+    const ShareTree tree(weights);
+    for (const size_t count : {0, 1, 2, 64, 1000, 4096})
+      for (const uint64_t k :
+           {uint64_t{0}, tree.sum() - std::min<uint64_t>(tree.sum(), 3),
+            random() % (uint64_t{1} << 60)}) {
+        std::vector<uint32_t> order(count);
+        tree.DealOut(k, order, &hands);
+        size_t dealt = 0;
+        for (const ShareTree::Hand& hand : hands) {
+          ASSERT_GT(hand.rows(), 0u);
+          dealt += hand.rows();
+          const auto rows = std::span(order).subspan(hand.begin, hand.rows());
+          ASSERT_TRUE(std::ranges::is_sorted(rows));
+          for (size_t i = 0; i < rows.size(); ++i)
+            ASSERT_EQ(tree.Locate(k + rows[i]),
+                      (ShareTree::Place{hand.first.leaf, hand.first.index + i}))
+                << name << " " << k << " " << rows[i];
+        }
+        std::ranges::sort(order);
+        ASSERT_EQ(dealt, count);
+        for (uint32_t row = 0; row < count; ++row) ASSERT_EQ(order[row], row);
+      }
+  }
+}
+
 // The example in share_tree.cc.
 TEST(ShareTree, DealsRowsOutAsItsExampleSays) {
   const ShareTree tree({7, 2, 1});
