@@ -199,11 +199,17 @@ void Indexing::Fail(const std::string& dataset_id, std::string_view message,
 }
 
 std::string ProposedName(std::string_view reader_text, std::string_view id) {
-  std::string text = Redacted(reader_text);
-  const size_t begin = text.find('"');
-  const size_t end = begin == text.npos ? text.npos : text.find('"', begin + 1);
-  std::string path =
-      end == text.npos ? "" : text.substr(begin + 1, end - begin - 1);
+  const std::string text = Redacted(reader_text);
+  std::string path;
+  size_t begin = text.find('"');
+  while (path.empty() && begin != text.npos) {
+    const size_t end = text.find('"', begin + 1);
+    if (end == text.npos) break;
+    path = text.substr(begin + 1, end - begin - 1);
+    // Other texts come first in some readers, as `ext` does before `paths`.
+    if (!path.starts_with('/') && path.find("://") == path.npos) path.clear();
+    begin = text.find('"', end + 1);
+  }
   while (path.ends_with('/')) path.pop_back();
   const std::string name = path.substr(path.rfind('/') + 1);
   return name.empty() ? std::string(id.substr(0, 12)) : name;

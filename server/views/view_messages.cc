@@ -117,7 +117,8 @@ v1::JobSummary ToProto(const JobView& view) {
 v1::DatasetSummary ToProto(const DatasetView& view) {
   v1::DatasetSummary proto;
   *proto.mutable_dataset() = rpc::ToProto(*view.info);
-  *proto.mutable_indexed_at() = rpc::ToProto(view.indexed_at);
+  if (view.indexed_at != WallTime{})
+    *proto.mutable_indexed_at() = rpc::ToProto(view.indexed_at);
   proto.set_state(view.state);
   proto.set_failure(view.failure);
   proto.mutable_jobs()->Assign(view.jobs.begin(), view.jobs.end());

@@ -293,8 +293,10 @@ void Datasets::AssignListings(Now now, DeferredActions* deferred) {
           {"dataset.listing",
            "info",
            {"dataset/" + dataset, "worker/" + name},
-           fmt::format("worker {} lists a dataset for the job that wants it",
-                       name)},
+           fmt::format(
+               "worker {} lists dataset {}, which a job waits for", name,
+               ProposedName(indexing_.Find(directive.dataset_id)->reader_text,
+                            directive.dataset_id))},
           deferred);
     else
       deferred->Add([dataset, name = name] {

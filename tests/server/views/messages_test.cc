@@ -257,6 +257,14 @@ TEST(Convert, StagesHaveTheWiresNumbers) {
   }
 }
 
+TEST(Convert, ADatasetThatWasNeverListedHasNoTimeOfItsListing) {
+  DatasetView view;
+  view.info = std::make_shared<const DatasetInfo>();
+  EXPECT_FALSE(ToProto(view).has_indexed_at());
+  view.indexed_at += std::chrono::seconds(1);
+  EXPECT_TRUE(ToProto(view).has_indexed_at());
+}
+
 TEST(Convert, WhatANewerWorkerReportsIsPassedOn) {
   v1::WorkerStats stats;
   stats.GetReflection()->MutableUnknownFields(&stats)->AddVarint(1000, 7);

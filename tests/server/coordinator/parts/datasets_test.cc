@@ -151,6 +151,10 @@ TEST(Datasets, ANameIsTheLastPartOfTheReadersPath) {
   EXPECT_EQ(ProposedName("readers.external(sha256:12)", "0123456789abcd"),
             "0123456789ab");
   EXPECT_EQ(ProposedName("a \"b", "0123"), "0123");
+  EXPECT_EQ(ProposedName("readers.webdataset(ext=texts[\"jpg\",\"cls\"],"
+                         "paths=texts[\"http://h:80/a/part-0.tar\"])",
+                         "id"),
+            "part-0.tar");
 }
 
 TEST(Datasets, WithoutWorkersACallerIsToldSoAtItsDeadline) {
