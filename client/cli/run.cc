@@ -70,8 +70,8 @@ std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
     case absl::StatusCode::kPermissionDenied:
       return "\"leat access roles\" says which role may do it";
     case absl::StatusCode::kUnauthenticated:
-      return "--access-token-file FILE or LEAT_ACCESS_TOKEN gives the "
-             "service's access token";
+      return "--access-token-file or LEAT_ACCESS_TOKEN_FILE names the file "
+             "with the access token; \"leat doctor\" examines it";
     default:
       return "";
   }

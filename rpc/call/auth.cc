@@ -173,8 +173,9 @@ absl::Status CheckToken(const Security& security, std::string_view token) {
       (token.size() != security.token.size() ||
        CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))
     return Unauthenticated(
-        "{} access token: this service asks for its own (--access-token-file, "
-        "LEAT_ACCESS_TOKEN)",
+        "{} access token: give one of this service by --access-token-file or "
+        "LEAT_ACCESS_TOKEN_FILE; an operator makes it with \"leat access "
+        "create\"",
         token.empty() ? "no" : "wrong");
   return absl::OkStatus();
 }

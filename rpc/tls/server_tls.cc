@@ -114,17 +114,20 @@ absl::Status CheckTls(const Security& security) {
 }
 
 absl::Status CheckDates(const Security& security, WallTime now) {
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
   size_t number = 0;
-  for (const Certificate& each : CertificatesIn(security.cert_pem)) {
+  for (const Certificate& each : chain) {
     ++number;
+    const std::string which =
+        chain.size() == 1 ? "" : fmt::format(" {}", number);
     const ASN1_TIME* const begin = X509_get0_notBefore(each.get());
     const ASN1_TIME* const end = X509_get0_notAfter(each.get());
     if (const auto until = TimeOf(end); !until || now >= *until)
-      return InvalidArgument("{}: its certificate {} expired at {}",
-                             CertOf(security), number, TimeText(end));
+      return InvalidArgument("{}: its certificate{} expired at {}",
+                             CertOf(security), which, TimeText(end));
     if (const auto from = TimeOf(begin); !from || now < *from)
-      return InvalidArgument("{}: its certificate {} is valid from {}",
-                             CertOf(security), number, TimeText(begin));
+      return InvalidArgument("{}: its certificate{} is valid from {}",
+                             CertOf(security), which, TimeText(begin));
   }
   return absl::OkStatus();
 }

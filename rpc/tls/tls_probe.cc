@@ -92,7 +92,7 @@ TlsProbe JudgeShown(long verdict, const std::string& names,
                           "trusted here vouches for",
                           address),
               "name its authority's certificate by --tls-ca, LEAT_TLS_CA or "
-              "ca="};
+              "ca=, or make its certificate anew by an authority that is"};
     default:
       return {fmt::format("{} shows a certificate that is refused: {}", address,
                           X509_verify_cert_error_string(verdict)),

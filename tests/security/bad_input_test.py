@@ -182,7 +182,7 @@ class BadInput(Certificates):
         token = ["--access-token-file", self.path("own-token")]
         self.start_coordinator(*token, *self.tls("expired"), state=False)
         log = pathlib.Path(self.coordinator.log).read_text()
-        for part in ("access.token_readable", "mode=644", "tls.expired", "certificate 1 expired at",
+        for part in ("access.token_readable", "mode=644", "tls.expired", "its certificate expired at",
                      "callers refuse it: replace --tls-cert"):
             self.assertIn(part, log)
         address = "localhost:" + self.coordinator.address.rsplit(":", 1)[1]

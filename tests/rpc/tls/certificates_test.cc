@@ -71,7 +71,7 @@ TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
   EXPECT_THAT(Error(CheckDates(security, InDays(-1))),
               HasSubstr("certificate 1 is valid from 2"));
   EXPECT_THAT(Error(CheckDates({.cert_pem = root.pem()}, InDays(11))),
-              HasSubstr("certificate 1 expired"));
+              HasSubstr("its certificate expired"));
 }
 
 TEST(FirstToExpire, HasBothTimesOfTheCertificateThatEndsFirst) {

@@ -94,7 +94,7 @@ TEST_F(TlsProbeTest, SaysWhatTheServerWantsOfItsCaller) {
   EXPECT_THAT(as(stranger),
               AllOf(HasSubstr("refuses the certificate of this caller: show"),
                     HasSubstr("an authority of its --tls-ca")));
-  EXPECT_THAT(as(old), HasSubstr("certificate 1 expired at 2"));
+  EXPECT_THAT(as(old), HasSubstr("its certificate expired at 2"));
 }
 
 TEST_F(TlsProbeTest, BothSidesSpeakPlaintextOrTls) {
