@@ -192,8 +192,8 @@ void JudgeRoots(const CredentialFacts& facts, absl::Time now,
     to->Bad(
         "AUTHORITIES", "warn",
         fmt::format("no authority in {} vouches for {}", path, facts.cert.path),
-        "a cluster whose daemons ask for certificates wants one of its own "
-        "authority");
+        "a daemon that asks for certificates may refuse this one: show one "
+        "that an authority in this file has made");
   else if (dated)
     to->Well("AUTHORITIES",
              fmt::format("{} has {}", path, fmt::join(subjects, ", ")));

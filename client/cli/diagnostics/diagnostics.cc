@@ -247,10 +247,12 @@ View DiagnosesView(const std::vector<Diagnosis>& diagnoses) {
          each.evidence});
   }
   Section remedies;
-  for (const Diagnosis& each : diagnoses)
-    if (!each.remedy.empty())
-      remedies.lines.push_back(
-          {fmt::format("{}: {}", each.code, each.remedy), Tone::kPlain, 2});
+  std::set<std::string> said;  // findings of one code often share a remedy
+  for (const Diagnosis& each : diagnoses) {
+    const std::string line = fmt::format("{}: {}", each.code, each.remedy);
+    if (!each.remedy.empty() && said.insert(line).second)
+      remedies.lines.push_back({line, Tone::kPlain, 2});
+  }
   if (!remedies.lines.empty()) remedies.title = "Remedies";
   view.sections = {std::move(section), std::move(remedies)};
   view.data["diagnoses"] = std::move(list);

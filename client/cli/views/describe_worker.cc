@@ -149,6 +149,10 @@ void AddStorage(const Json& stats, View* view) {
        fmt::format("{}, {}", Size(kept), HitsText(stats, "disk_cache"))},
       {"Read ahead", fmt::format("{}, {}", Counted(ahead, "row"),
                                  Size(Whole(stats, "bytes_ahead")))}};
+  for (const Json& why : Items(stats, "storage_waits"))
+    if (why.is_string())
+      section.facts.emplace_back("Waits for",
+                                 Cell(why.get<std::string>(), Tone::kWarn));
   view->sections.push_back(std::move(section));
 }
 

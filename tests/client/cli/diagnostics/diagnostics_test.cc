@@ -42,6 +42,16 @@ TEST(Diagnostics, ASoundMachineHasNoRemedies) {
   }
 }
 
+TEST(Diagnostics, ARemedyOfSeveralFindingsIsSaidOnce) {
+  const View view =
+      DiagnosesView({{"WORKER_UNREACHED", "warn", "node1", "look"},
+                     {"WORKER_UNREACHED", "warn", "node2", "look"},
+                     {"CLOCK", "warn", "fast", "look"}});
+  ASSERT_EQ(view.sections.size(), 2u);
+  EXPECT_EQ(view.sections[0].table.rows.size(), 3u);
+  EXPECT_EQ(view.sections[1].lines.size(), 2u);
+}
+
 TEST(Diagnostics, EachTroubleOfAMachineHasACodeAndARemedy) {
   LocalFacts facts;
   facts.descriptors = 1024;

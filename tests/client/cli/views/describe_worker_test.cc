@@ -5,9 +5,13 @@
 #include "client/cli/views/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/cli/fake.h"
 
 namespace leat::cli {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Returns the text of a fact; empty: there is none.
 std::string FactOf(const Json& worker, const std::string& title) {
@@ -28,6 +32,17 @@ TEST(DescribeWorker, ShowsItsAbilitiesAndWhyItLacksOne) {
   worker.erase("lacked");
   EXPECT_EQ(FactOf(worker, "Abilities"), "-");
   EXPECT_EQ(FactOf(worker, "Lacks"), "");
+}
+
+TEST(DescribeWorker, NamesTheCallsToStorageThatItRepeats) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("Waits for")));
+  std::string& workers = shell.service.answers["workers"];
+  workers.insert(workers.find(R"("storage_hedges_total": "3")"),
+                 R"("storage_waits": ["s3://b: no answer"], )");
+  ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("Waits for   s3://b: no answer\n"));
 }
 
 }  // namespace
