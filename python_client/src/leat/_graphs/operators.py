@@ -312,7 +312,7 @@ def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -
 _PLACES = frozenset("path paths root files array annotations index".split())
 
 
-def _absolute(place: str) -> str:
+def absolute(place: str) -> str:
     """Makes a relative path absolute now: it is relative to the script, not to the process that reads it later."""
     if not place or place.startswith("/") or "://" in place:
         return place
@@ -325,7 +325,7 @@ def _make_absolute(reader: str, values: dict[str, Any]) -> None:
         if name == "files" and values.get("root"):
             continue  # below it
         value = values[name]
-        values[name] = [_absolute(each) for each in value] if isinstance(value, list) else _absolute(value)
+        values[name] = [absolute(each) for each in value] if isinstance(value, list) else absolute(value)
 
 
 def make_function(info: OperatorInfo) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leat._graphs.operators import absolute
 from leat._graphs.options import positive_number
 from leat.errors import InvalidArgument
 
@@ -72,7 +73,7 @@ def of_samples(samples: Any) -> dict[str, Any]:
         uri = os.fspath(samples)
         if not isinstance(uri, str) or not uri.partition("?")[0].endswith(".npy"):
             raise InvalidArgument(f"samples = {samples!r:.80}; expected the place of a .npy file")
-        return {"uri": uri}
+        return {"uri": absolute(uri)}
     try:
         numbers = iter(samples)
     except TypeError:

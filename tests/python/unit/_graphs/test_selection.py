@@ -78,6 +78,7 @@ def test_one_select_says_all():
         (np.array([1, 0]), {"gaps": ["1", "-1"]}),
         ("s3://bucket/train.npy", {"uri": "s3://bucket/train.npy"}),
         (pathlib.Path("/data/train.npy"), {"uri": "/data/train.npy"}),
+        ("train.npy", {"uri": str(pathlib.Path.cwd() / "train.npy")}),
     ],
 )
 def test_samples_are_a_range_a_list_or_a_file(samples, numbers):
