@@ -23,7 +23,9 @@ constexpr size_t kStatisticsAtOnce = 1000;
 Bottleneck NotYet(std::string summary) {
   return {.limit = Limit::kUnknown,
           .summary = std::move(summary),
-          .advice = "ask again while it trains"};
+          .advice =
+              "ask again while it trains; until then, leat top workers "
+              "shows what threads do"};
 }
 
 // Returns the consumer that waits most, among those with enough data, or among

@@ -404,7 +404,7 @@ TEST(Verdict, BeforeTheFirstBatch) {
   world.Open(*job, "c");
   world.Advance(seconds(2));
   ASSERT_TRUE(world.Beat(worker).ok());
-  EXPECT_EQ(verdict().found.limit, Limit::kUnknown);
+  EXPECT_NE(verdict().found.advice.find("leat top workers"), std::string::npos);
   EXPECT_EQ(verdict().found.summary, "no batch of it has come yet");
   EXPECT_EQ(verdict().seen, seconds(2));
   world->CloseWorker(worker, /*left=*/true, world.now());
