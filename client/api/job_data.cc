@@ -36,7 +36,7 @@ PositionHashes JobData::HashesAt(const EpochStep& next) const {
   uint64_t step = 0;
   size_t segment = 0;
   PositionShares dealt;
-  if (shares != nullptr) {
+  if (IsMixture(info_.spec)) {
     const uint64_t steps = plan_.steps_per_epoch();
     const bool exists =
         next.epoch <= kStreamSteps / steps && next.step <= kStreamSteps;

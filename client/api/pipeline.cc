@@ -108,6 +108,10 @@ std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
       {"decoder_class", Enum("DECODER_CLASS_", options.decoder_class)},
       {"on_bad_sample", Enum("BAD_SAMPLE_POLICY_", options.on_bad_sample)}};
   if (options.max_bad) spec["max_bad"] = *options.max_bad;
+  if (options.augment_seed) spec["augment_seed"] = *options.augment_seed;
+  if (options.balanced) spec["selection"]["balanced"] = true;
+  for (const auto& [name, share] : options.class_weights)
+    spec["selection"]["shares"].push_back({{"name", name}, {"share", share}});
   return spec.dump();
 }
 

@@ -44,7 +44,9 @@ using PipelineArg =
 struct JobOptions {
   std::string name;
   uint32_t batch = 0;  // rows of the global batch
-  uint64_t seed = 0;
+  uint64_t seed = 0;   // of the order, and of random operators
+  // The seed of random operators, if they have another.
+  std::optional<uint64_t> augment_seed = std::nullopt;
   std::string order = "global";     // "sequential", "global", "shard"
   std::string last_batch = "drop";  // "drop", "fill", "pad", "partial",
                                     // "stream", "mask"
@@ -57,6 +59,10 @@ struct JobOptions {
   // The share of the dataset's samples that may be bad under "replace" and
   // "zero", 0 to 1; beyond it the job fails. Unset: any share.
   std::optional<double> max_bad = std::nullopt;
+  // Rows of classes in shares: all classes that have samples evenly, or by name;
+  // "*" stands for the classes without a name here. Set at most one.
+  bool balanced = false;
+  std::map<std::string, double> class_weights = {};
 };
 
 // Collects operators and outputs.

@@ -10,7 +10,7 @@
 #include "core/pipeline/device_forms.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/plan/enum_names.h"
-#include "core/plan/share_layout.h"
+#include "core/plan/job_layout.h"
 #include "core/plan/share_schedule.h"
 #include "core/status.h"
 
@@ -92,26 +92,37 @@ absl::Status CheckOptions(const JobSpec& spec) {
   return CheckMaxBad(spec);
 }
 
+// Checks selections as far as they need no pipeline and no dataset.
 absl::Status CheckSelections(const JobSpec& spec) {
   if (IsMixture(spec) && IsSet(spec.selection))
     return InvalidArgument(
         "selection: want none beside sources, which have their own");
-  if (spec.augment_seed)
-    return InvalidArgument("augment_seed {}: this release has one seed",
-                           *spec.augment_seed);
   for (size_t i = 0; i < NumSources(spec); ++i) {
     const Selection& selection = SelectionOf(spec, i);
-    if (!IsSet(selection)) continue;
-    RETURN_IF_ERROR(CheckSelection(selection));
-    if (IsExternal(spec))
+    const absl::Status status = CheckSelection(selection);
+    if (!status.ok() && IsMixture(spec))
+      return Annotate(status,
+                      fmt::format("source \"{}\"", spec.sources[i].name));
+    RETURN_IF_ERROR(status);
+    if (IsSet(selection) && IsExternal(spec))
       return InvalidArgument(
           "selection \"{}\": the samples of {} are brought by consumers; want "
           "none",
           ShownText(selection), kExternalReader);
-    if (HasGroupShares(selection))
-      return InvalidArgument("selection \"{}\": this release takes all samples",
-                             ShownText(selection));
   }
+  if (IsMixture(spec) || !HasGroupShares(spec.selection))
+    return absl::OkStatus();
+  if (spec.num_parts > 0)
+    return InvalidArgument(
+        "num_parts {}: want 0 with weights of classes, as each part has other "
+        "classes",
+        spec.num_parts);
+  if (spec.last_batch != LastBatch::kDrop &&
+      spec.last_batch != LastBatch::kStream)
+    return InvalidArgument(
+        "last_batch {}: want drop or stream with weights of classes, as no "
+        "epoch ends with a pass over them",
+        Name(spec.last_batch));
   return absl::OkStatus();
 }
 
@@ -153,11 +164,25 @@ absl::Status CheckNoMixture(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Checks that the reader's samples can be in groups.
+absl::Status CheckGroupReader(const Node& reader) {
+  const auto repeat = reader.args.find("repeat");
+  if (repeat == reader.args.end()) return absl::OkStatus();
+  const auto* times = std::get_if<int64_t>(&repeat->second);
+  if (times == nullptr || *times == 1) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: repeat {}: want 1 with weights of classes, whose passes follow one "
+      "another anyway",
+      reader.op, *times);
+}
+
 // Checks one pipeline, and what the job's options ask of it.
-absl::StatusOr<CheckedGraph> CheckSource(const JobSpec& spec,
-                                         const Graph& pipeline,
+absl::StatusOr<CheckedGraph> CheckSource(const JobSpec& spec, size_t number,
                                          std::span<const ValueType> stored) {
-  ASSIGN_OR_RETURN(CheckedGraph checked, Check(pipeline, stored));
+  ASSIGN_OR_RETURN(CheckedGraph checked,
+                   Check(PipelineOf(spec, number), stored));
+  if (HasGroupShares(SelectionOf(spec, number)))
+    RETURN_IF_ERROR(CheckGroupReader(checked.graph.nodes[checked.reader]));
   if (!checked.typed) return checked;
   if (spec.on_bad_sample == BadSamplePolicy::kReplace && IsExternal(spec))
     return InvalidArgument(
@@ -251,7 +276,7 @@ absl::StatusOr<CheckedJob> CheckJob(const JobSpec& spec,
   CheckedJob job;
   for (size_t i = 0; i < count; ++i) {
     absl::StatusOr<CheckedGraph> checked = CheckSource(
-        spec, PipelineOf(spec, i),
+        spec, i,
         datasets.empty() ? std::span<const ValueType>() : datasets[i].types);
     if (!checked.ok() && IsMixture(spec))
       return Annotate(checked.status(),
@@ -334,15 +359,9 @@ absl::Status CheckAgainstOne(const JobSpec& spec, const DatasetInfo& dataset) {
 
 absl::Status CheckAgainst(const JobSpec& spec,
                           std::span<const DatasetInfo> datasets) {
-  if (!IsMixture(spec)) return CheckAgainstOne(spec, datasets[0]);
-  std::vector<ShareLayout::Source> sources;
-  for (size_t i = 0; i < datasets.size(); ++i)
-    sources.push_back({.name = spec.sources[i].name,
-                       .num_samples = datasets[i].shards.num_samples()});
-  ASSIGN_OR_RETURN(ShareSchedule schedule, ScheduleOf(spec));
-  return ShareLayout::Create(std::move(schedule), std::move(sources),
-                             spec.mix_end, spec.seed)
-      .status();
+  if (!IsMixture(spec)) RETURN_IF_ERROR(CheckAgainstOne(spec, datasets[0]));
+  if (!HasShareLayout(spec)) return absl::OkStatus();
+  return ShareLayoutOf(spec, datasets).status();
 }
 
 }  // namespace leat

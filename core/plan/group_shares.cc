@@ -135,4 +135,9 @@ GroupShares::Place GroupShares::Locate(uint64_t k) const {
           .position = place.index - pass * run.range.size()};
 }
 
+uint32_t GroupShares::GroupOf(uint64_t sample) const {
+  return static_cast<uint32_t>(std::ranges::upper_bound(starts_, sample) -
+                               starts_.begin() - 1);
+}
+
 }  // namespace leat

@@ -50,6 +50,10 @@ class GroupShares {
   // Returns the place of row k of the dataset's stream.
   Place Locate(uint64_t k) const;
 
+  // Returns the number of the group that the sample is of. O(log groups).
+  // REQUIRES: sample < num_samples().
+  uint32_t GroupOf(uint64_t sample) const;
+
   uint32_t num_groups() const {
     return static_cast<uint32_t>(tree_.weights().size());
   }

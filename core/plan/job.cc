@@ -6,6 +6,7 @@
 
 #include "core/plan/enum_names.h"
 #include "core/plan/plan.h"
+#include "core/plan/share_layout.h"
 #include "core/plan/share_schedule.h"
 #include "core/redaction.h"
 #include "core/status.h"
@@ -177,6 +178,11 @@ std::string_view Name(MixEnd ends) {
 bool HasValidField(const JobSpec& spec) {
   return spec.on_bad_sample == BadSamplePolicy::kZero ||
          spec.last_batch == LastBatch::kMask;
+}
+
+uint64_t AugmentSeedOf(const JobSpec& spec, uint32_t source) {
+  const uint64_t seed = AugmentSeed(spec);
+  return IsMixture(spec) ? SourceSeed(seed, source) : seed;
 }
 
 bool IsExternal(const JobSpec& spec) {

@@ -115,6 +115,9 @@ inline uint64_t AugmentSeed(const JobSpec& spec) {
   return spec.augment_seed.value_or(spec.seed);
 }
 
+// Returns the seed of random operators of one source.
+uint64_t AugmentSeedOf(const JobSpec& spec, uint32_t source);
+
 // Returns whether batches have the field kValidField, which marks rows that
 // have a sample of their own that is not bad. Under BadSamplePolicy::kZero and
 // LastBatch::kMask.

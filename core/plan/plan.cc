@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/plan/job_layout.h"
 #include "core/plan/pass_layout.h"
 #include "core/plan/sample_order.h"
 #include "core/plan/share_layout.h"
@@ -47,32 +48,30 @@ struct Plan::State {
     std::unique_ptr<const SampleOrder> order;
   };
 
-  uint64_t seed = 0;
+  uint64_t augment_seed = 0;
   uint32_t batch = 0;
   uint64_t num_samples = 0;
-  // Exactly one of these is set: `shares` for a mixture.
+  // Exactly one of these is set: `shares` if HasShareLayout.
   std::unique_ptr<const PassLayout> passes;
   std::unique_ptr<const ShareLayout> shares;
   std::vector<Source> sources;
 
   State(const JobSpec& spec, const ShardTable& shards)
-      : seed(spec.seed),
+      : augment_seed(AugmentSeed(spec)),
         batch(spec.batch),
         passes(std::make_unique<PassLayout>(spec, shards.num_samples())) {
     Add(spec, spec.seed, shards, passes->num_runs());
   }
   State(const JobSpec& spec, std::span<const DatasetInfo> datasets)
-      : seed(spec.seed), batch(spec.batch) {
-    std::vector<ShareLayout::Source> mixed;
+      : augment_seed(AugmentSeed(spec)),
+        batch(spec.batch),
+        shares(std::make_unique<const ShareLayout>(
+            *ShareLayoutOf(spec, datasets))) {
     for (uint32_t i = 0; i < datasets.size(); ++i) {
-      const ShardTable& shards = datasets[i].shards;
-      mixed.push_back({.name = spec.sources[i].name,
-                       .num_samples = shards.num_samples(),
-                       .groups = {}});
-      Add(spec, SourceSeed(spec.seed, i), shards, 1);
+      const auto& groups = shares->sources()[i].groups;
+      Add(spec, IsMixture(spec) ? SourceSeed(spec.seed, i) : spec.seed,
+          datasets[i].shards, groups ? groups->num_groups() : 1);
     }
-    shares = std::make_unique<const ShareLayout>(*ShareLayout::Create(
-        *ScheduleOf(spec), std::move(mixed), spec.mix_end, spec.seed));
   }
 
   // Replaces all positions by samples, by their numbers in their sources.
@@ -99,6 +98,14 @@ struct Plan::State {
   const Layout& layout() const {
     return shares != nullptr ? static_cast<const Layout&>(*shares) : *passes;
   }
+  // Returns the samples of the source that may stand for this one: those of its
+  // group, or all.
+  ShardTable::Range RunOf(uint32_t source, uint64_t sample) const {
+    if (shares != nullptr)
+      if (const auto& groups = shares->sources()[source].groups)
+        return groups->RunOf(groups->GroupOf(sample)).range;
+    return {0, sources[source].num_samples};
+  }
 
  private:
   void Add(const JobSpec& spec, uint64_t of_seed, const ShardTable& shards,
@@ -118,7 +125,7 @@ struct Plan::State {
 Plan::Plan(const JobSpec& spec, const ShardTable& shards)
     : state_(std::make_unique<State>(spec, shards)) {}
 Plan::Plan(const JobSpec& spec, std::span<const DatasetInfo> datasets)
-    : state_(IsMixture(spec)
+    : state_(HasShareLayout(spec)
                  ? std::make_unique<State>(spec, datasets)
                  : std::make_unique<State>(spec, datasets[0].shards)) {}
 Plan::~Plan() = default;
@@ -183,7 +190,8 @@ uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
   const State& s = *state_;
   const uint64_t rows = rows_in(step);
   if (rows < 2) return row;
-  const uint64_t key = MixKey(MixKey(s.seed, epoch, kPartnerSalt), step, 0);
+  const uint64_t key =
+      MixKey(MixKey(s.augment_seed, epoch, kPartnerSalt), step, 0);
   const auto shift = static_cast<uint64_t>((Wide{key} * (rows - 1) >> 64) + 1);
   if (rows == s.batch) return static_cast<uint32_t>((row + shift) % rows);
   // Some blocks have rows without a sample, at their ends.
@@ -202,14 +210,17 @@ uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
 
 uint64_t Plan::Substitute(uint64_t epoch, uint64_t sample,
                           uint32_t attempt) const {
-  const State::Source& source = state_->sources[SourceOf(sample)];
-  const uint64_t n = source.num_samples;
+  const uint32_t number = SourceOf(sample);
+  const State::Source& source = state_->sources[number];
+  const uint64_t in_source = sample - source.first;
+  const ShardTable::Range range = state_->RunOf(number, in_source);
+  const uint64_t n = range.size();
   if (n < 2) return sample;
-  const uint64_t own = sample - source.first;
+  const uint64_t own = in_source - range.begin;
   // The others in an order of this sample's own: no attempt repeats another.
   const Permutation others(
-      n - 1, MixKey(MixKey(source.seed, epoch, kSubstituteSalt), own, 0));
-  return source.first + (own + 1 + others(attempt % (n - 1))) % n;
+      n - 1, MixKey(MixKey(source.seed, epoch, kSubstituteSalt), in_source, 0));
+  return source.first + range.begin + (own + 1 + others(attempt % (n - 1))) % n;
 }
 
 bool DrawsForSteps(const Graph& pipeline) {

@@ -2,9 +2,10 @@
 //
 // Plan is the pure function (job, epoch, step, row) -> sample.
 //
-// It puts two parts together. PassLayout (pass_layout.h) says which pass over
-// which run of samples a row walks, and at which position; SampleOrder
-// (sample_order.h) says which sample stands there.
+// It puts two parts together. A layout says which pass over which run of samples
+// a row walks, and at which position: PassLayout (pass_layout.h), or ShareLayout
+// in mixtures and of groups (job_layout.h). SampleOrder (sample_order.h) says
+// which sample stands there.
 //
 // Under LastBatch::kStream there is one epoch without an end. Where elsewhere a
 // value depends on the epoch, it depends on the row's pass; values that all
@@ -33,7 +34,8 @@ inline constexpr uint64_t kNoSample = ~uint64_t{0};
 
 class Plan {
  public:
-  // The plan of a job of one dataset. REQUIRES: CheckAgainst is OK.
+  // The plan of a job of one dataset without shares of groups. REQUIRES:
+  // CheckAgainst is OK.
   Plan(const JobSpec& spec, const ShardTable& shards);
   // The plan of any job. REQUIRES: CheckAgainst(spec, datasets) is OK.
   Plan(const JobSpec& spec, std::span<const DatasetInfo> datasets);
@@ -69,12 +71,13 @@ class Plan {
   // kMask.
   uint32_t PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a
-  // bad sample, from the same source; never the sample itself if N > 1.
+  // bad sample, from the same source, and from the same group if its groups
+  // have shares; never the sample itself if there are others.
   uint64_t Substitute(uint64_t epoch, uint64_t sample, uint32_t attempt) const;
   // Returns the number of the source that the sample is of. O(log sources).
   // REQUIRES: sample < num_samples().
   uint32_t SourceOf(uint64_t sample) const;
-  // Returns the layout of a mixture; nullptr: the job is none.
+  // Returns the layout in shares; nullptr: the job has none (HasShareLayout).
   const ShareLayout* shares() const;
 
  private:

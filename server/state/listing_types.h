@@ -43,6 +43,7 @@ struct IndexHeader {
   uint64_t bytes = 0;
   std::vector<std::string> classes;
   std::vector<ValueType> types;
+  std::vector<Group> groups;
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   std::string name;

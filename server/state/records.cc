@@ -9,6 +9,7 @@
 #include "leat/v1/types.pb.h"
 #include "rpc/wire/messages.h"
 #include "server/state/job_check.h"
+#include "server/state/stored_groups.h"
 
 namespace leat::server {
 namespace {
@@ -73,6 +74,7 @@ struct Encoder {
       stored->set_dtype(static_cast<uint32_t>(type.dtype));
       stored->mutable_shape()->Add(type.shape.begin(), type.shape.end());
     }
+    FillGroups(info.groups, to->mutable_groups());
     to->set_index_bytes(indexed.index_bytes);
     to->set_index_sha256(BytesOf(indexed.index_sha256));
     if (indexed.look) Fill(*indexed.look, to->mutable_look());
@@ -206,6 +208,7 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
         {type.encoded() ? ValueType::Kind::kEncoded : ValueType::Kind::kTensor,
          static_cast<DType>(type.dtype()),
          {type.shape().begin(), type.shape().end()}});
+  info.groups = GroupsOf(from.groups());
   indexed.index_bytes = from.index_bytes();
   ASSIGN_OR_RETURN(indexed.index_sha256,
                    ToDigest("an index's hash", from.index_sha256()));

@@ -53,6 +53,8 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
                            kMaxClasses);
   header.classes.assign(proto.classes().begin(), proto.classes().end());
   ASSIGN_OR_RETURN(header.types, rpc::FromProto(proto.types()));
+  ASSIGN_OR_RETURN(header.groups, rpc::GroupsFrom(proto.groups(),
+                                                  header.shards.num_samples()));
   header.index_bytes = proto.index_bytes();
   ASSIGN_OR_RETURN(header.index_sha256,
                    DigestOf("index_sha256", proto.index_sha256()));

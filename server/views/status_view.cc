@@ -42,6 +42,8 @@ v1::JobSummary SummaryOf(const JobView& view) {
   info->spec = view.info->spec;
   for (size_t i = 0; i < NumSources(info->spec); ++i)
     PipelineOf(info->spec, i) = Graph();
+  info->spec.selection = {};
+  for (MixedSource& source : info->spec.sources) source.selection = {};
   info->schema = view.info->schema;
   info->plan_hash = view.info->plan_hash;
   for (const DatasetInfo& dataset : view.info->datasets)

@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 import cluster
+import hosts
 
 BATCH = 64
 SIZES = {"web": 90, "books": 40, "code": 12}
@@ -17,7 +18,10 @@ SHARES = [{"from_step": "0", "weights": [7, 2, 1]}]
 EPOCHS = 2
 
 
-class MixtureTest(cluster.PhotosTest):
+class MixtureTest(hosts.HostsTest):
+
+    batch = BATCH
+    fields = ("image", "label", "source")
 
     def setUp(self):
         super().setUp()
@@ -58,30 +62,6 @@ class MixtureTest(cluster.PhotosTest):
             for _ in range(count):
                 self.start_worker()
             self.assert_oracle(self.consumer(self.mixture()).finish(), expected)
-
-    def hosts(self, spec, count, *flags):
-        hosts = []
-        for host in range(count):
-            folder = self.folder / f"{count}-{host}-{len(self.workers)}"
-            folder.mkdir()
-            consumer = self.consumer(spec, "--rows", BATCH * host // count, BATCH * (host + 1) // count,
-                                     "--dump", folder, "--position-out", folder / "position", *flags)
-            hosts.append((consumer, folder))
-        for consumer, _ in hosts:
-            self.assertIsNone(consumer.finish().error)
-        return hosts
-
-    def joined(self, hosts):
-        """Returns the steps of several hosts as one list, with the parts' tensors concatenated."""
-        joined = []
-        for epoch, step, _ in hosts[0][0].steps:
-            digest = hashlib.sha256()
-            for field in ("image", "label", "source"):
-                digest.update(field.encode() + b"\0")
-                for _, folder in hosts:
-                    digest.update((folder / f"{epoch}-{step}-{field}").read_bytes())
-            joined.append((epoch, step, digest.hexdigest()))
-        return joined
 
     def test_hosts_of_any_number_and_a_resume_on_others(self):
         expected = self.oracle_steps(self.mixture(), EPOCHS)

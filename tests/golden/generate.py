@@ -18,6 +18,7 @@ import sys
 
 import conditions
 import packing
+import selections
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 M32, M64 = 2**32 - 1, 2**64 - 1
@@ -86,13 +87,13 @@ def draws(seed, epoch, sample, op, count):
     return out[:count]
 
 
-def plan_hash(text, numbers, fingerprint, said=None):
+def plan_hash(text, numbers, fingerprint, said=None, raw=b""):
     def field(data):
         return struct.pack("<Q", len(data)) + data
 
     data = field(b"leat.plan.v1") + field(text)
     numbers = [struct.pack("<Q", number) for number in numbers]
-    data += b"".join(numbers[:5]) + (field(said) if said else b"") + b"".join(numbers[5:])
+    data += b"".join(numbers[:5]) + (field(said) if said else b"") + raw + b"".join(numbers[5:])
     return hashlib.sha256(data + fingerprint).hexdigest()
 
 
@@ -340,6 +341,7 @@ FILES = {
     "shares.txt": shares_file,
     "packing.txt": lambda: packing.packing_file(mix64),
     "conditions.txt": conditions_file,
+    "selections.txt": lambda: selections.selections_file(PIPELINE, plan_hash, layout_row),
 }
 
 

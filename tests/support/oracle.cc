@@ -24,7 +24,6 @@
 #include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
-#include "core/plan/share_layout.h"
 #include "core/selection/condition.h"
 #include "core/status.h"
 #include "rpc/wire/messages.h"
@@ -173,6 +172,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     dataset.fingerprint = index.fingerprint;
     dataset.shards = index.shards;
     dataset.types = std::move(index.types);
+    dataset.groups = std::move(index.groups);
     blobs.push_back(std::move(index.blob));
     const Arrangement& arrangement =
         SelectionOf(spec, datasets.size() - 1).arrangement;
@@ -200,7 +200,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     PipelineOf(spec, i) = graph.graph;
     OracleSource& source = oracle->sources.emplace_back();
     source.first = first[i];
-    source.seed = IsMixture(spec) ? SourceSeed(spec.seed, i) : spec.seed;
+    source.seed = AugmentSeedOf(spec, i);
     ASSIGN_OR_RETURN(source.records, OpenSource(graph.graph.nodes[graph.reader],
                                                 blobs[i], SourceLimits{}));
     if (chosen.contains(i))

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/plan/checked_job.h"
+#include "core/plan/job_layout.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "worker/cache/sample_forms.h"
@@ -33,7 +34,7 @@ Digest SharingKeyOf(const JobInfo& job, Epilogue epilogue,
     hash.UpdateField(CanonicalText(PipelineOf(job.spec, i)));
     hash.Update(std::as_bytes(std::span(job.datasets[i].fingerprint)));
   }
-  hash.UpdateU64(job.spec.seed);
+  hash.UpdateU64(AugmentSeed(job.spec));
   hash.UpdateU64(static_cast<uint64_t>(job.spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(epilogue));
   hash.UpdateU64(HasValidField(job.spec));
@@ -116,8 +117,9 @@ std::shared_ptr<const JobRuntime::Reading> JobRuntime::BeginReading(
   const auto rows = static_cast<double>(end.rows);
   const auto batch = static_cast<double>(job_->spec.batch);
   auto reading = std::make_shared<Reading>();
-  // In a mixture an epoch says nothing about how often a record is read.
-  const uint64_t end_epoch = IsMixture(job_->spec) ? 0 : end.end_epoch;
+  // If rows are dealt out in shares, an epoch says nothing about how often a
+  // record is read.
+  const uint64_t end_epoch = HasShareLayout(job_->spec) ? 0 : end.end_epoch;
   for (const auto& source : sources_)
     reading->of_sources_.push_back(std::make_unique<FormHorizon::Reading>(
         SampleCache::HorizonOf(source->records().in_memory()),

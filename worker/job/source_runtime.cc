@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/plan/checked_job.h"
-#include "core/plan/share_layout.h"
 #include "core/status.h"
 #include "worker/job/numbered_source.h"
 
@@ -70,8 +69,7 @@ SourceRuntime::SourceRuntime(const JobInfo& job, uint32_t number,
                              const RuntimeContext* context, bool reads_ahead,
                              JobKernels::Kernel kernel)
     : dataset_(job.datasets[number]),
-      seed_(IsMixture(job.spec) ? SourceSeed(job.spec.seed, number)
-                                : job.spec.seed),
+      seed_(AugmentSeedOf(job.spec, number)),
       first_(first),
       records_(job.plan_hash, dataset_, first, std::move(places), context),
       kernel_(std::move(kernel)),

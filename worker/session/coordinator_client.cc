@@ -210,6 +210,7 @@ void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
   for (const std::string& name : index.classes) header->add_classes(name);
   for (const ValueType& type : index.types)
     *header->add_types() = rpc::ToProto(type);
+  rpc::SetGroups(index.groups, header->mutable_groups());
   header->set_index_bytes(TotalBytes(listed.blocks));
   header->set_index_sha256(leat::BytesOf(
       IndexIdentity(index.fingerprint, index.shards, listed.blocks)));

@@ -19,6 +19,7 @@
 #include "core/pipeline/operators.h"
 #include "core/plan/index_blocks.h"
 #include "core/plan/passed_over.h"
+#include "core/plan/selection.h"
 #include "core/plan/shard_table.h"
 #include "worker/sample/stored_sample.h"
 
@@ -147,6 +148,9 @@ struct BuiltIndex {
   // The types of the reader's outputs; only for readers with
   // OperatorInfo::stored_types.
   std::vector<ValueType> types;
+  // Runs of samples by class or label, at most kMaxGroups; empty: the samples
+  // are not in such runs. No fingerprint depends on them by itself.
+  std::vector<Group> groups;
   std::vector<PassedOver> passed_over;
 };
 

@@ -40,7 +40,8 @@ Event ListedEvent(const State& state, const IndexHeader& header,
       .shards = header.shards,
       .bytes = header.bytes,
       .classes = header.classes,
-      .types = header.types};
+      .types = header.types,
+      .groups = header.groups};
   indexed.index_bytes = header.index_bytes;
   indexed.index_sha256 = header.index_sha256;
   indexed.blocks =

@@ -116,6 +116,20 @@ TEST(CApi, SpecsOfTheBuilderAreJobSpecs) {
   EXPECT_EQ(spec["order"], "ORDER_SHARD_SHUFFLE");
   EXPECT_EQ(spec["last_batch"], "LAST_BATCH_DROP");
   EXPECT_EQ(spec["batch"], 256);
+  EXPECT_FALSE(spec.contains("selection") || spec.contains("augment_seed"));
+}
+
+TEST(CApi, SpecsOfTheBuilderHaveSharesOfClasses) {
+  const auto balanced = nlohmann::json::parse(SmallPipeline().SpecJson(
+      {.batch = 8, .augment_seed = 9, .balanced = true}));
+  EXPECT_EQ(balanced["selection"],
+            nlohmann::json::parse(R"({"balanced": true})"));
+  EXPECT_EQ(balanced["augment_seed"], 9);
+  const auto shares = nlohmann::json::parse(SmallPipeline().SpecJson(
+      {.batch = 8, .class_weights = {{"cat", 0.5}, {"*", 2}}}));
+  EXPECT_EQ(shares["selection"],
+            nlohmann::json::parse(R"({"shares": [{"name": "*", "share": 2.0},
+                {"name": "cat", "share": 0.5}]})"));
 }
 
 TEST(CApi, NullArgumentsAreErrorsThatNameThem) {

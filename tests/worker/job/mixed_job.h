@@ -48,7 +48,8 @@ inline absl::StatusOr<MixedJob> FinishMixedJob(const JobSpec& spec) {
                                  .fingerprint = index.fingerprint,
                                  .shards = index.shards,
                                  .bytes = index.bytes,
-                                 .classes = index.classes});
+                                 .classes = index.classes,
+                                 .groups = index.groups});
   }
   job.info.schema = checked.schema;
   job.info.plan_hash = PlanHash(job.info.spec, job.info.datasets);

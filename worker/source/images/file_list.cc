@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "absl/container/flat_hash_set.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -61,6 +62,20 @@ absl::StatusOr<std::vector<LabelledFile>> ParseFileList(std::string_view text,
     files.push_back(*std::move(file));
   }
   return files;
+}
+
+std::vector<Group> GroupsOfLabels(std::span<const int32_t> labels) {
+  std::vector<Group> groups;
+  absl::flat_hash_set<int32_t> seen;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (i == 0 || labels[i] != labels[i - 1]) {
+      if (groups.size() == kMaxGroups || !seen.insert(labels[i]).second)
+        return {};
+      groups.push_back({.name = fmt::format("{}", labels[i]), .samples = 0});
+    }
+    ++groups.back().samples;
+  }
+  return groups;
 }
 
 }  // namespace leat::worker

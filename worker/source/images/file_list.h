@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/source/source.h"
 
 namespace leat::worker {
 
@@ -26,5 +28,10 @@ struct LabelledFile {
 // its number and shows it. kResourceExhausted: over max_files lines.
 absl::StatusOr<std::vector<LabelledFile>> ParseFileList(std::string_view text,
                                                         uint64_t max_files);
+
+// Returns one group for each label, whose name is the label, if all files of
+// each label follow one another. Otherwise, or if there are more than kMaxGroups
+// labels, it returns none.
+std::vector<Group> GroupsOfLabels(std::span<const int32_t> labels);
 
 }  // namespace leat::worker

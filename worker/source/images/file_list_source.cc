@@ -147,6 +147,7 @@ absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
   }
   ASSIGN_OR_RETURN(index.blob, blob.Finish());
   index.bytes = listing.files.total_bytes();
+  index.groups = GroupsOfLabels(listing.labels);
   index.fingerprint = listing.Fingerprint();
   RETURN_IF_ERROR(FinishIndex(name, wanted.size(), limits, &index));
   ContentHash content("files", places);
@@ -198,7 +199,11 @@ absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
   std::vector<std::string> places = {root};
   if (root.empty())
     for (const LabelledFile& each : wanted) places.push_back(each.name);
-  return IndexOf(reader, std::move(wanted), name, places, limits);
+  ASSIGN_OR_RETURN(BuiltIndex index,
+                   IndexOf(reader, std::move(wanted), name, places, limits));
+  // Numbers of files are no labels.
+  if (labels.empty()) index.groups.clear();
+  return index;
 }
 
 absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,

@@ -229,12 +229,16 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
       index.bytes += each.files[i].bytes;
     files += each.files.size();
     index.classes.push_back(each.directory);
+    index.groups.push_back({each.directory, each.files.size()});
     if (const absl::Status added =
             AddClass(each, static_cast<int32_t>(index.classes.size() - 1),
                      limits, &hash, &content, &bytes);
         !added.ok())
       return Annotate(added, fmt::format("{}: {} images", root, files));
   }
+  // A class that comes again and again is not one run.
+  if (options.repeat > 1 || index.groups.size() > kMaxGroups)
+    index.groups.clear();
   if (files > kMaxSamples / options.repeat)
     return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
                            options.repeat, files);

@@ -186,7 +186,7 @@ class Pipeline:
         *,
         samples: range | Iterable[int] | str | os.PathLike[str] | None = None,
         where: str | None = None,
-        weights: Literal["balanced"] | Mapping[str | int, float] | None = None,
+        weights: Literal["balanced"] | Mapping[str, float] | Mapping[int, float] | None = None,
     ) -> Pipeline:
         """Returns the same pipeline over a selection of its dataset's samples, for `Service.job` and `leat.mix`.
 

@@ -141,6 +141,15 @@ def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
     spec["last_batch"] = _LAST_BATCHES["stream" if pipeline._ends is None else "drop"]
 
 
+def _add_parts(spec: dict[str, Any], num_parts: int | None, rotate_parts: bool, mix_parts: bool) -> None:
+    if num_parts is not None:
+        spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
+    if rotate_parts:
+        spec["rotate_parts"] = True
+    if mix_parts:
+        spec["mix_parts"] = True
+
+
 class Service:
     """A connection to a coordinator, and through it to the workers; made by `leat.connect`.
 
@@ -185,6 +194,7 @@ class Service:
         *,
         batch: int | None = None,
         seed: int = 0,
+        augment_seed: int | None = None,
         shuffle: Literal["global", "shard", "sequential"] | bool = "global",
         last_batch: Literal["drop", "fill", "pad", "partial", "stream", "mask"] = "drop",
         num_parts: int | None = None,
@@ -222,6 +232,8 @@ class Service:
                 `batch`: attach to an existing job, whatever its spec.
             batch: rows of the global batch, over all hosts.
             seed: the seed of the order and of every random operator; 0 … 2**64-1.
+            augment_seed: the seed of random operators, so that `seed` is that of the order alone: two runs can have the
+                same rows with other augmentations, or the other way round. None: `seed` serves both.
             shuffle: "global" (True) permutes all samples, "shard" permutes shards and samples within a window of
                 shards, "sequential" (False) keeps the dataset's order.
             last_batch: what happens to the samples left over at the end, which do not fill a batch: "drop" drops them,
@@ -277,14 +289,11 @@ class Service:
             "on_bad_sample": chosen("on_bad_sample", on_bad_sample, _POLICIES),
         }
         _add_pipelines(spec, pipeline)
+        if augment_seed is not None:
+            spec["augment_seed"] = str(whole("augment_seed", augment_seed, 0, _MAX_SEED))
         if max_bad is not None:
             spec["max_bad"] = share("max_bad", max_bad)
-        if num_parts is not None:
-            spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
-        if rotate_parts:
-            spec["rotate_parts"] = True
-        if mix_parts:
-            spec["mix_parts"] = True
+        _add_parts(spec, num_parts, rotate_parts, mix_parts)
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
         wish = _wish(replace, relist)

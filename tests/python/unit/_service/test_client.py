@@ -71,6 +71,8 @@ def test_a_status_becomes_an_exception_with_the_services_text(service, graph, co
         {"batch": None},
         {"seed": -1},
         {"seed": 2**64},
+        {"augment_seed": -1},
+        {"augment_seed": "8"},
         {"shuffle": "globl"},
         {"shuffle": None},
         {"last_batch": "keep"},

@@ -2,6 +2,7 @@
 #include "worker/source/images/file_list.h"
 
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,22 @@ std::vector<std::string> Parsed(std::string_view text) {
 
 std::string Refusal(std::string_view text) {
   return std::string(Message(ParseFileList(text, 3).status()));
+}
+
+TEST(FileList, LabelsThatFollowOneAnotherAreGroups) {
+  const auto groups = [](const std::vector<int32_t>& labels) {
+    return GroupsOfLabels(labels);
+  };
+  EXPECT_THAT(groups({7, 7, 0, 3, 3, 3}),
+              ElementsAre(Group{"7", 2}, Group{"0", 1}, Group{"3", 3}));
+  EXPECT_THAT(groups({1, 1}), ElementsAre(Group{"1", 2}));
+  EXPECT_THAT(groups({0, 1, 0}), ElementsAre());  // in two runs
+  EXPECT_THAT(groups({}), ElementsAre());
+  std::vector<int32_t> many(kMaxGroups);
+  std::iota(many.begin(), many.end(), 5);
+  EXPECT_EQ(groups(many).size(), kMaxGroups);
+  many.push_back(0);
+  EXPECT_THAT(groups(many), ElementsAre());
 }
 
 TEST(FileList, LinesAreReadFromTheirEnd) {

@@ -88,6 +88,10 @@ TEST_F(RemoteImageFolder, HasTheSamplesOfTheSameFolderOnDisk) {
   const BuiltIndex remote = Index();
   EXPECT_EQ(remote.classes, local.classes);
   EXPECT_THAT(remote.classes, ElementsAre("a", "a-b", "b c+%<ü>", "empty"));
+  EXPECT_EQ(remote.groups, local.groups);
+  EXPECT_THAT(remote.groups,
+              ElementsAre(Group{"a", 4}, Group{"a-b", 1}, Group{"b c+%<ü>", 1},
+                          Group{"empty", 0}));
   EXPECT_EQ(remote.bytes, local.bytes);
   EXPECT_EQ(remote.name, "d");
   EXPECT_EQ(remote.shards.num_samples(), 6);
