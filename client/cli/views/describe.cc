@@ -5,6 +5,7 @@
 
 #include "client/cli/base/text.h"
 #include "client/cli/views/bottleneck.h"
+#include "client/cli/views/describe_groups.h"
 #include "client/cli/views/describe_sources.h"
 #include "client/cli/views/describe_text.h"
 #include "client/cli/views/listing.h"
@@ -105,6 +106,15 @@ Section BadSamples(const Json& job) {
   return section;
 }
 
+// Returns "7", or "7, of operators 8".
+std::string SeedText(const Json& spec) {
+  const std::string seed = Text(spec, "seed");
+  return spec.contains("augment_seed")
+             ? fmt::format("{}, of operators {}", seed,
+                           Text(spec, "augment_seed"))
+             : seed;
+}
+
 // Returns "epoch 2, step 7 of 1251"; "-" if the position is not known.
 std::string PositionText(const Json& job) {
   if (!HasPosition(job)) return "-";
@@ -192,7 +202,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
            "{} ({})", Text(job, "job.dataset.name"),
            Counted(Whole(job, "job.dataset.shards.num_samples"), "sample"))},
       {"Batch (rows)", Text(spec, "batch")},
-      {"Seed", Text(spec, "seed")},
+      {"Seed", SeedText(spec)},
       {"Order", EnumWord(Text(spec, "order"), "ORDER_")},
       {"Last batch", EnumWord(Text(spec, "last_batch"), "LAST_BATCH_")},
       {"Row layout",
@@ -227,8 +237,11 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   Section pulls;
   pulls.title = fmt::format("Consumers ({})", own.size());
   pulls.table = ConsumersTable(own, now);
-  view.sections = {std::move(facts), std::move(pipeline), SourcesOf(job, own),
-                   std::move(pulls), BadSamples(job)};
+  view.sections = {std::move(facts), std::move(pipeline), SourcesOf(job, own)};
+  for (Section& groups : GroupsOf(job))
+    view.sections.push_back(std::move(groups));
+  view.sections.push_back(std::move(pulls));
+  view.sections.push_back(BadSamples(job));
   return view;
 }
 

@@ -44,12 +44,11 @@ std::string Share(const ShareSchedule& schedule, uint64_t step, size_t source) {
                      100.0 * static_cast<double>(weights[source]) / sum);
 }
 
-// "3 (4.8 %)".
-std::string Pass(uint64_t rows, uint64_t samples) {
-  if (samples == 0) return "-";
-  return fmt::format("{} ({:.1f} %)", rows / samples,
-                     100.0 * static_cast<double>(rows % samples) /
-                         static_cast<double>(samples));
+// The next step of the job, counted over all epochs.
+uint64_t StepOfAll(const Json& job) {
+  return std::min(
+      kStreamSteps - 1,
+      Whole(job, "epoch") * Whole(job, "steps_per_epoch") + Whole(job, "step"));
 }
 
 // Returns how many of a consumer's rows are in runs that it has a part of only.
@@ -98,6 +97,27 @@ std::string BoundText(const Json& spec, const Json& consumers) {
 
 }  // namespace
 
+std::string PassText(uint64_t rows, uint64_t samples) {
+  if (samples == 0) return "-";
+  return fmt::format("{} ({:.1f} %)", rows / samples,
+                     100.0 * static_cast<double>(rows % samples) /
+                         static_cast<double>(samples));
+}
+
+std::vector<uint64_t> RowsSoFar(const Json& job) {
+  const Json& spec = At(job, "job.spec");
+  const uint64_t step = StepOfAll(job);
+  std::vector<std::string> names;
+  for (const Json& source : Items(spec, "sources"))
+    names.push_back(Text(source, "name"));
+  if (names.empty()) return {step * Whole(spec, "batch")};
+  const absl::StatusOr<ShareSchedule> schedule = ScheduleOf(spec, names);
+  if (!schedule.ok()) return {};
+  std::vector<uint64_t> rows(names.size());
+  schedule->RowsBefore(step, rows);
+  return rows;
+}
+
 std::string SourceNames(const Json& spec) {
   constexpr size_t kNamed = 4;
   const Json& sources = Items(spec, "sources");
@@ -121,9 +141,7 @@ Section SourcesOf(const Json& job, const Json& consumers) {
   if (names.empty()) return section;
   const absl::StatusOr<ShareSchedule> schedule = ScheduleOf(spec, names);
   if (!schedule.ok()) return section;  // of a coordinator that checks otherwise
-  const uint64_t step = std::min(
-      kStreamSteps - 1,
-      Whole(job, "epoch") * Whole(job, "steps_per_epoch") + Whole(job, "step"));
+  const uint64_t step = StepOfAll(job);
   section.title = fmt::format("Sources ({}), at step {} of {} rows",
                               names.size(), step, Text(spec, "batch"));
   Table& table = section.table;
@@ -144,7 +162,7 @@ Section SourcesOf(const Json& job, const Json& consumers) {
                           fmt::format("{}", samples),
                           Share(*schedule, step, i),
                           fmt::format("{}", rows),
-                          Pass(rows, samples)});
+                          PassText(rows, samples)});
   }
   section.lines.push_back({BoundText(spec, consumers)});
   if (names.size() > kShownSources)

@@ -4,7 +4,9 @@
 // position. It is computed from the job's spec, without a report.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "client/cli/base/fields.h"
 #include "client/cli/base/view.h"
@@ -19,5 +21,12 @@ Section SourcesOf(const Json& job, const Json& consumers);
 // `spec`: a JobSpec. Returns "web, books and 3 more"; "-" if the job is no
 // mixture.
 std::string SourceNames(const Json& spec);
+
+// Returns how many rows each source has had by the job's position; of a job
+// that is no mixture, its rows. Empty if the shares cannot be read.
+std::vector<uint64_t> RowsSoFar(const Json& job);
+
+// "3 (4.8 %)": the pass over `samples`, and how much of it is done.
+std::string PassText(uint64_t rows, uint64_t samples);
 
 }  // namespace leat::cli
