@@ -326,14 +326,19 @@ absl::StatusOr<std::vector<uint64_t>> Job::RowsBefore(uint64_t epoch,
   const ShareLayout* const shares = plan.shares();
   const std::string& name = state_->data->info().spec.name;
   if (shares == nullptr)
-    return FailedPrecondition("job \"{}\" is no mixture", name);
+    return FailedPrecondition(
+        "job \"{}\" is no mixture, and its classes have no shares", name);
   if (step >= plan.steps_per_epoch())
     return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step, name,
                       plan.steps_per_epoch());
   RETURN_IF_ERROR(state_->data->CheckEpoch(epoch));
   std::vector<uint64_t> rows(shares->sources().size());
   shares->schedule().RowsBefore(shares->StepOfAll(epoch, step), rows);
-  return rows;
+  if (IsMixture(state_->data->info().spec)) return rows;
+  const ShareTree& classes = shares->sources()[0].groups->tree();
+  std::vector<uint64_t> of_classes(classes.weights().size());
+  classes.Counts(rows[0], of_classes);
+  return of_classes;
 }
 
 absl::StatusOr<EpochStep> Job::StepOf(std::string_view position) const {

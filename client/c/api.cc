@@ -242,7 +242,7 @@ leat_status* leat_job_rows_before(const leat_job* job, uint64_t epoch,
   const auto before = job->job->RowsBefore(epoch, step);
   if (!before.ok()) return ToC(before.status());
   if (before->size() != num_sources)
-    return ToC(leat::InvalidArgument("num_sources {}: the job has {} sources",
+    return ToC(leat::InvalidArgument("num_sources {}: the job has {}",
                                      num_sources, before->size()));
   std::ranges::copy(*before, rows);
   return nullptr;

@@ -305,8 +305,8 @@ class Job {  // a job of the service
   // (empty: all), as Batches::Samples does. kNotFound: rows out of range.
   absl::StatusOr<std::vector<uint64_t>> Samples(
       uint64_t epoch, uint64_t step, std::vector<uint32_t> rows = {}) const;
-  // Returns how many rows of each source of a mixture come before a step.
-  // kFailedPrecondition: the job is no mixture. kOutOfRange: no such step.
+  // Returns how many rows of each source, or of each class with a share, come
+  // before a step. kFailedPrecondition: there are none. kOutOfRange: no step.
   absl::StatusOr<std::vector<uint64_t>> RowsBefore(uint64_t epoch,
                                                    uint64_t step) const;
   // Returns the next step of a consumer of this job that is at `position`.

@@ -121,10 +121,10 @@ LEAT_EXPORT leat_status* leat_job_step_of(const leat_job* job,
 LEAT_EXPORT leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int64_t* samples);
-/* Returns how many rows of each source of a mixture come before a step.
- * `num_sources` is how many sources `rows` has room for. Code 9
- * (FAILED_PRECONDITION): the job is no mixture; 3 (INVALID_ARGUMENT): it has
- * another number of sources; 11 (OUT_OF_RANGE): no such step. */
+/* Returns how many rows of each source of a mixture, or else of each class that
+ * has a share, come before a step. `num_sources` is how many of them `rows` has
+ * room for. Code 9 (FAILED_PRECONDITION): the job has neither; 3
+ * (INVALID_ARGUMENT): it has another number; 11 (OUT_OF_RANGE): no such step. */
 LEAT_EXPORT leat_status* leat_job_rows_before(const leat_job* job,
                                               uint64_t epoch, uint64_t step,
                                               uint64_t* rows,

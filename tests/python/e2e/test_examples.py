@@ -203,6 +203,17 @@ def test_a_subset_has_the_same_batches_on_other_hosts(few):
     assert 0 < numbers(r"\d+", named)[0] < train
 
 
+def test_classes_in_balance_are_the_same_on_other_hosts():
+    whole = run("balance.py").splitlines()
+    assert run("balance.py", "--hosts", "4", "--from-step", "5").splitlines() == whole[5:]
+    rows = [[int(number) for number in line.split("rows ")[1].split()] for line in whole if "rows " in line]
+    assert len(rows) == 10
+    assert whole[-1] == "emu: pass 16, 0% of it done"  # 80 of 240 rows, of 5 samples
+    for step in range(10):
+        for so_far in np.sum(rows[: step + 1], axis=0):
+            assert abs(so_far - 8 * (step + 1)) <= 1.68
+
+
 def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
     killed = started("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
     first = next(line for line in killed.stdout if "epoch 0" in line)

@@ -28,7 +28,7 @@ class Source(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Where a source of a mixture is: its pass over its data, from 0, and the fraction of it that is done."""
+    """Where a source of a mixture, or a class, is: its pass over its data, from 0, and the done fraction of it."""
 
     number: int
     done: float
@@ -52,6 +52,18 @@ def sources_of(spec: dict[str, Any], datasets: list[dict[str, Any]]) -> tuple[So
         sources.append(Source(source["name"], samples_of(dataset), first))
         first += sources[-1].samples
     return tuple(sources)
+
+
+def dealt_of(job: dict[str, Any], sources: tuple[Source, ...]) -> list[tuple[str, int]]:
+    """Returns the names and samples of what a job's shares are of: sources, or else classes; empty: it has none."""
+    if sources or not job["spec"].get("selection"):
+        return [(source.name, source.samples) for source in sources]
+    return [(get(group, "name", ""), int(get(group, "samples", 0))) for group in job["dataset"].get("groups", ())]
+
+
+def pass_at(rows: int, samples: int) -> Pass:
+    """Returns the pass after so many rows of so many samples."""
+    return Pass(rows // samples, rows % samples / samples) if samples else Pass(0, 0.0)
 
 
 def schema_of(job: dict[str, Any]) -> dict[str, Field]:

@@ -16,7 +16,7 @@ from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers,
 from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
 from leat._service import show, why as _why
-from leat._service.facts import Field, Pass, Source, get, samples_of, schema_of, sources_of
+from leat._service.facts import Field, Pass, Source, dealt_of, get, pass_at, samples_of, schema_of, sources_of
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
@@ -344,7 +344,7 @@ class Job:
         return _why.record(self._asked(native.lib.leat_job_record, number, seconds("timeout", timeout)))
 
     def passes(self, epoch: int, step: int) -> dict[str, Pass]:
-        """Returns where each source of a mixture is before a step.
+        """Returns where each source of a mixture is before a step, or else each class that has a share.
 
             job.passes(epoch=0, step=1000)["books"]  # Pass(number=3, done=0.25)
 
@@ -353,16 +353,14 @@ class Job:
             step: of the epoch.
 
         Raises:
-            leat.FailedPrecondition: the job is no mixture.
+            leat.FailedPrecondition: the job is no mixture, and its classes have no shares.
             leat.OutOfRange: no such step.
         """
-        rows = (ctypes.c_uint64 * max(1, len(self.sources)))()
+        dealt = dealt_of(self._facts, self.sources)
+        rows = (ctypes.c_uint64 * max(1, len(dealt)))()
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
-        native.check(self._handle.call(native.lib.leat_job_rows_before, *at, rows, len(self.sources)))
-        return {
-            source.name: Pass(rows[i] // source.samples, rows[i] % source.samples / source.samples)
-            for i, source in enumerate(self.sources)
-        }
+        native.check(self._handle.call(native.lib.leat_job_rows_before, *at, rows, len(dealt)))
+        return {name: pass_at(rows[i], samples) for i, (name, samples) in enumerate(dealt)}
 
     @overload
     def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> _why.Row: ...
