@@ -62,7 +62,7 @@ struct JobOptions {
   // Rows of classes in shares: all classes that have samples evenly, or by name;
   // "*" stands for the classes without a name here. Set at most one.
   bool balanced = false;
-  std::map<std::string, double> class_weights = {};
+  std::map<std::string, double> class_weights = std::map<std::string, double>();
 };
 
 // Collects operators and outputs.

@@ -230,12 +230,28 @@ TEST_F(MixedRuntime, MixturesOfOtherSharesShareRows) {
   EXPECT_GT(shared, 20);
 }
 
+TEST_F(MixedRuntime, TheSeedOfTheOrderIsInNoRow) {
+  JobSpec spec = Spec();
+  const auto job = Open(spec);
+  ASSERT_NE(job, nullptr);
+  spec.augment_seed = spec.seed;
+  spec.seed = 8;
+  const auto other = Open(spec);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(*job->sharing_key(), *other->sharing_key());
+  int moved = 0;
+  for (uint32_t row = 0; row < 8; ++row)
+    moved += RowAt(*job, 0, row).sample != RowAt(*other, 0, row).sample;
+  EXPECT_GT(moved, 0);
+}
+
 TEST_F(MixedRuntime, MixturesOfOtherRowsDoNotShareThem) {
   const JobSpec spec = Spec();
   const auto job = Open(spec);
   ASSERT_NE(job, nullptr);
   const std::function<void(JobSpec&)> changes[] = {
       [](JobSpec& other) { other.seed = 8; },
+      [](JobSpec& other) { other.augment_seed = 9; },
       [](JobSpec& other) { std::swap(other.sources[0], other.sources[1]); },
       [](JobSpec& other) { other.source_field = "from"; },
       [](JobSpec& other) { other.on_bad_sample = BadSamplePolicy::kZero; },
