@@ -152,7 +152,7 @@ class ManySourcesTest(cluster.ClusterTest):
             graph = cluster.train_graph(self.folder / "data" / each, side=32)
             sources.append({"name": each, "pipeline": graph})
         late = [0 if each == "s07" else 1 for each in self.names]
-        shares = [{"from_step": "0", "weights": late}, {"from_step": str(self.FROM), "weights": [1] * self.COUNT}]
+        shares = [{"from_step": "0", "weights": late}, {"from_step": str(self.FROM), "weights": [1] * len(self.names)}]
         spec = {"name": name, "sources": sources, "shares": shares, "mix_end": "MIX_END_STREAM", "seed": 7,
                 "batch": self.BATCH, "last_batch": "LAST_BATCH_STREAM", **changes}
         path = self.folder / f"{name}.json"
@@ -196,6 +196,25 @@ class ManySourcesTest(cluster.ClusterTest):
                                          "source \"s07\": ")
         for job in self.get("jobs")["jobs"]:
             self.assertEqual({each["source"] for each in job["bad_samples"]}, {"s07"})
+
+    def test_describe_says_the_bound_of_the_shares_that_holds_for_the_jobs_hosts(self):
+        self.names = self.names[:8]
+        self.start_cluster(workers=1)
+        spec = self.mixture()
+
+        def described():
+            return " ".join(subprocess.run(
+                [cluster.program("CLI"), "--coordinator", self.coordinator.address, "describe", "job", "many"],
+                capture_output=True, text=True, timeout=cluster.PATIENCE_S, check=True).stdout.split())
+
+        whole = self.consumer(spec, "--paced")
+        whole.pull(1)
+        self.until("its bound", lambda: "in the rows of its 1 consumer, a source has its share within 4 rows." in
+                   described())
+        part = self.consumer(spec, "--paced", "--rows", 0, 30)
+        part.pull(1)
+        self.until("the bound of both", lambda: "in the rows of 1 of its 2 consumers; the others have parts of runs of "
+                   "64 rows, and add these parts, at most 30 rows." in described())
 
     def test_a_source_that_is_deleted_while_the_mixture_runs(self):
         self.start_coordinator()
