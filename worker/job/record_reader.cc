@@ -137,7 +137,8 @@ RecordReader::Record RecordReader::Supplied(const Wanted& wanted) const {
 RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   const StageScope reading(Stage::kRead);
   const absl::StatusOr<uint64_t> found = source().FindRecord(wanted.sample);
-  if (!found.ok()) return OfRecord(wanted.sample, found.status());
+  if (!found.ok())
+    return WithSample(OfRecord(wanted.sample, found.status()), wanted.sample);
   const uint64_t number = *found;
   Wanted below = wanted;
   below.record = number;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/wire/selection_messages.h"
 
+#include <memory>
+#include <string>
+
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "rpc/wire/messages.h"
@@ -61,6 +65,67 @@ TEST(SelectionMessages, ASpecHasThemInJson) {
   EXPECT_EQ(JobSpecFromJson("{}")->augment_seed, std::nullopt);
   EXPECT_EQ(ToJson(*JobSpecFromJson("{}")).find("selection"),
             std::string::npos);
+}
+
+TEST(SelectionMessages, ArrangementsSurviveTheWire) {
+  for (const Arrangement& arrangement :
+       {Arrangement{.samples = {.list = {500, 3, kMaxSamples - 1, 0}}},
+        Arrangement{.samples = {.begin = 1, .end = 100, .step = 7}},
+        Arrangement{.samples = {.uri = "s3://b/n.npy"}, .where = "a == 1"},
+        Arrangement()}) {
+    EXPECT_EQ(*ArrangementFrom(ToProto(arrangement)), arrangement);
+    const Selection selection = {.arrangement = arrangement};
+    EXPECT_EQ(*FromProto(ToProto(selection)), selection);
+  }
+}
+
+TEST(SelectionMessages, ArrangementsAreCheckedOnTheWay) {
+  v1::Selection proto;
+  proto.mutable_samples()->add_gaps(-1);
+  EXPECT_EQ(leat::Message(FromProto(proto).status()),
+            "samples has 18446744073709551615: want numbers below "
+            "281474976710656");
+  proto.mutable_samples()->clear_gaps();
+  for (size_t i = 0; i <= kMaxListedNumbers; ++i)
+    proto.mutable_samples()->add_gaps(1);
+  EXPECT_EQ(leat::Message(FromProto(proto).status()),
+            "samples: a list of 100001: want at most 100000, a range, or a "
+            ".npy file");
+  v1::JobSpec spec;
+  spec.mutable_selection()->set_where("a <");
+  EXPECT_EQ(leat::Message(FromProto(spec).status()),
+            "where: the end at character 4: want a column, a number or a text");
+}
+
+TEST(SelectionMessages, ADatasetHasItsBase) {
+  DatasetInfo base;
+  base.id = "base";
+  base.shards = *ShardTable::Uniform(1000, 10);
+  DatasetInfo dataset;
+  dataset.id = "part";
+  dataset.shards = *ShardTable::Uniform(100, 10);
+  dataset.arrangement = "samples file \"https://u:secret@h/n.npy\"\n";
+  dataset.base = std::make_shared<const DatasetInfo>(base);
+  v1::Dataset proto = ToProto(dataset);
+  EXPECT_EQ(proto.DebugString().find("secret"), std::string::npos);
+  const v1::Dataset again = proto;
+  *proto.mutable_base()->mutable_base() = again;  // has no meaning
+  const absl::StatusOr<DatasetInfo> back = FromProto(proto);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_NE(back->base, nullptr);
+  EXPECT_EQ(back->base->id, "base");
+  EXPECT_EQ(back->base->shards.num_samples(), 1000u);
+  EXPECT_EQ(back->base->base, nullptr);
+  proto.mutable_base()->set_fingerprint("short");
+  EXPECT_FALSE(FromProto(proto).ok());
+}
+
+TEST(SelectionMessages, APlaceOfNumbersIsShownWithoutSecrets) {
+  JobSpec spec;
+  spec.selection.arrangement.samples.uri = "https://u:secret@h/n.npy?key=5";
+  EXPECT_TRUE(RedactPlaces(&spec.selection));
+  EXPECT_EQ(spec.selection.arrangement.samples.uri, "https://h/n.npy");
+  EXPECT_FALSE(RedactPlaces(&spec.selection));
 }
 
 }  // namespace

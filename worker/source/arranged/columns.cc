@@ -2,8 +2,8 @@
 #include "worker/source/arranged/columns.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "core/tensor/tensor.h"
 #include "fmt/ranges.h"
+#include "worker/source/arranged/whole_number.h"
 
 namespace leat::worker {
 namespace {
@@ -34,13 +35,6 @@ std::vector<std::string> OutputNames(const Node& reader, size_t count) {
   return std::vector<std::string>(count);
 }
 
-template <class T>
-T FirstOf(std::span<const std::byte> bytes) {
-  T value{};
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
 double HalfOf(uint16_t half) {
   const int exponent = (half >> 10) & 31, mantissa = half & 1023;
   const double sign = half & 0x8000 ? -1 : 1;
@@ -53,18 +47,15 @@ double HalfOf(uint16_t half) {
 
 ColumnValue NumberOf(DType dtype, std::span<const std::byte> bytes) {
   if (bytes.size() != SizeOf(dtype)) return {};
+  if (const auto whole = WholeNumber(dtype, bytes.data())) return *whole;
   switch (dtype) {
-    case DType::kBool:
-    case DType::kUint8:
-      return int64_t{FirstOf<uint8_t>(bytes)};
-    case DType::kInt32:
-      return int64_t{FirstOf<int32_t>(bytes)};
-    case DType::kInt64:
-      return FirstOf<int64_t>(bytes);
     case DType::kFloat16:
-      return HalfOf(FirstOf<uint16_t>(bytes));
+      return HalfOf(ElementAt<uint16_t>(bytes.data()));
+    case DType::kBfloat16:
+      return double{std::bit_cast<float>(
+          uint32_t{ElementAt<uint16_t>(bytes.data())} << 16)};
     case DType::kFloat32:
-      return double{FirstOf<float>(bytes)};
+      return double{ElementAt<float>(bytes.data())};
     default:
       return {};
   }

@@ -5,7 +5,6 @@
 #include "worker/source/arranged/numbers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
+#include "worker/source/arranged/whole_number.h"
 #include "worker/source/arrays/numpy.h"
 #include "worker/source/source_storage.h"
 
@@ -56,8 +56,8 @@ class NumberFile {
     ASSIGN_OR_RETURN(const NumpyHeader header, ReadNumpyHeader(*opened.file_));
     opened.begin_ = header.data_offset;
     opened.dtype_ = header.dtype;
-    if (header.dtype != DType::kUint8 && header.dtype != DType::kInt32 &&
-        header.dtype != DType::kInt64)
+    static constexpr std::byte kZeros[sizeof(int64_t)] = {};
+    if (header.dtype == DType::kBool || !WholeNumber(header.dtype, kZeros))
       return InvalidArgument(
           "{}: it has elements of {}: want whole numbers, "
           "as int64",
@@ -82,7 +82,7 @@ class NumberFile {
       piece.resize(std::min(a_piece, count_ - first) * element);
       RETURN_IF_ERROR(file_->ReadAt(begin_ + first * element, piece));
       for (size_t at = 0; at < piece.size(); at += element) {
-        const int64_t number = NumberAt(piece.data() + at);
+        const int64_t number = *WholeNumber(dtype_, piece.data() + at);
         if (number < 0)
           return InvalidArgument("{}: number {} is {}: want 0 or more", name(),
                                  first + at / element, number);
@@ -93,18 +93,6 @@ class NumberFile {
   }
 
  private:
-  int64_t NumberAt(const std::byte* at) const {
-    if (dtype_ == DType::kUint8) return static_cast<uint8_t>(*at);
-    if (dtype_ == DType::kInt32) {
-      int32_t number = 0;
-      std::memcpy(&number, at, sizeof number);
-      return number;
-    }
-    int64_t number = 0;
-    std::memcpy(&number, at, sizeof number);
-    return number;
-  }
-
   std::shared_ptr<const StoredFile> file_;
   DType dtype_ = DType::kInt64;
   uint64_t begin_ = 0, count_ = 0;

@@ -66,10 +66,13 @@ class NumbersTest : public ::testing::Test {
   absl::Status status_;
 };
 
-TEST_F(NumbersTest, AFileHasWholeNumbersOfThreeTypes) {
+TEST_F(NumbersTest, AFileHasWholeNumbersOfAnyType) {
   EXPECT_THAT(All(File<int64_t>("<i8", {3, 999, 0})), ElementsAre(3, 999, 0));
   EXPECT_THAT(All(File<int32_t>("<i4", {3, 4})), ElementsAre(3, 4));
   EXPECT_THAT(All(File<uint8_t>("|u1", {255})), ElementsAre(255));
+  EXPECT_THAT(All(File<uint16_t>("<u2", {999})), ElementsAre(999));
+  EXPECT_THAT(All(File<uint32_t>("<u4", {999})), ElementsAre(999));
+  EXPECT_THAT(All(File<int16_t>("<i2", {999})), ElementsAre(999));
   EXPECT_TRUE(status_.ok()) << status_;
 }
 
