@@ -16,6 +16,7 @@ import large_data
 import loaders
 import one_core
 import photo_kinds
+import sources
 import streams
 from peers import LIMIT, environment, photos, runner
 from peers.runner import median
@@ -23,7 +24,7 @@ from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
 SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start",
-            "faults", "overhead", "operators", "readers")
+            "faults", "overhead", "sources", "operators", "readers")
 # The decoded forms of JPEG files that a worker keeps in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
@@ -39,7 +40,8 @@ def install_peers(args):
     """Makes the environments of the peers that are measured."""
     packages = args.packages = environment.Environments(ROOT / "build")
     needed = (args.peers if {"peers", "rates"} & set(args.only) else []) + (
-        args.one_core_peers if {"operators", "readers"} & set(args.only) else [])
+        args.one_core_peers if {"operators", "readers"} & set(args.only) else []) + (
+        [name for name in args.peers + args.one_core_peers if name in sources.PEERS] if "sources" in args.only else [])
     try:
         packages.install(needed)
     except OSError as error:
@@ -198,6 +200,7 @@ def show(out):
         print(f"{name:52}{median([r[name] for r in rounds]):7.1f}{ratio:8.2f}   "
               + ", ".join(f"{r[name]:.1f}" for r in rounds))
     photo_kinds.show(out)
+    sources.show(out)
     one_core.show(out)
     streams.show(out)
 
@@ -250,7 +253,7 @@ def main():
                 "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,
                 "start": measure_start,
-                "faults": measure_faults, "overhead": measure_overhead,
+                "faults": measure_faults, "overhead": measure_overhead, "sources": sources.measure,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder, args.measured:
         args.folder = pathlib.Path(folder)
