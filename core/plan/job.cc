@@ -8,6 +8,7 @@
 #include "core/plan/plan.h"
 #include "core/plan/share_layout.h"
 #include "core/plan/share_schedule.h"
+#include "core/plan/text_difference.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -18,26 +19,6 @@ namespace {
 // Part of the hash, so that another layout of the fields gives another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
 constexpr std::string_view kPositionHashVersion = "leat.token.v1";
-
-std::string_view Line(std::string_view text, size_t begin) {
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-// Describes the first line that differs.
-std::string TextDifference(const std::string& whole_a,
-                           const std::string& whole_b) {
-  const std::string a = Redacted(whole_a), b = Redacted(whole_b);
-  if (a == b)
-    return "pipelines differ in the user, password or query of an address";
-  const size_t at =
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
-  const size_t newline = at == 0 ? std::string::npos : a.rfind('\n', at - 1);
-  const size_t begin = newline == std::string::npos ? 0 : newline + 1;
-  const auto show = [&](const std::string& text) {
-    return begin < text.size() ? Line(text, begin) : "(end)";
-  };
-  return fmt::format("pipeline \"{}\" != \"{}\"", show(a), show(b));
-}
 
 // Returns "" if the pipelines are equal. Compares texts, as the plan hash does
 // (-0.0 differs from 0.0).
