@@ -44,7 +44,7 @@ def accuracy(weights: Floats, test: leat.Job) -> tuple[float, int]:
 
 
 def main(folder: str) -> None:
-    photos = sorted(pathlib.Path(folder).glob("*/*.jpg"))
+    photos = sorted(file for file in pathlib.Path(folder).glob("*/*") if file.suffix.lower() in {".jpg", ".jpeg"})
     classes = sorted({photo.parent.name for photo in photos})
     held_out = photos[::5]
     train = sorted(set(photos) - set(held_out))

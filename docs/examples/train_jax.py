@@ -33,10 +33,14 @@ def loss_of(weights: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
     return -jnp.take_along_axis(chances, batch["label"][:, None], 1).mean()
 
 
+def stepped(weight: jax.Array, slope: jax.Array) -> jax.Array:
+    return weight - RATE * slope
+
+
 @jax.jit
 def train_step(weights: jax.Array, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
     loss, gradient = jax.value_and_grad(loss_of)(weights, batch)
-    return weights - RATE * gradient, loss
+    return jax.tree.map(stepped, weights, gradient), loss
 
 
 def main(folder: str) -> None:

@@ -357,6 +357,28 @@ def test_a_training_with_orbax_continues(few, tmp_path):
     check_resumes("resume_orbax.py", few, tmp_path)
 
 
+def test_a_cnn_that_is_killed_continues(few, tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    arguments = ("cnn_jax.py", few, str(tmp_path / "checkpoints"))
+    killed = started(*arguments)
+    before = ""
+    while "step 13:" not in before:
+        line = killed.stdout.readline()
+        assert line, killed.communicate()[1][-4000:]
+        before += line
+    killed.kill()
+    before += killed.communicate()[0].rpartition("\n")[0]
+    after = run(*arguments)
+    # The save of step 10 may have been under way.
+    last = int(re.search(r"continues after step (5|10|15|20)\n", after)[1])
+    losses, again = losses_by_step(before), losses_by_step(after)
+    assert list(again) == [f"step {step}" for step in range(last + 1, 41)]
+    both = [step for step in again if step in losses]
+    assert both
+    assert [float(again[step]) for step in both] == pytest.approx([float(losses[step]) for step in both], abs=1e-3)
+    assert re.search(r"epoch 1: \d+ of 20 held-out photos are right\n$", after)
+
+
 def test_a_training_with_a_stateful_loader_continues(few, tmp_path):
     pytest.importorskip("torchdata.stateful_dataloader")
     check_resumes("resume_torch.py", few, tmp_path)
