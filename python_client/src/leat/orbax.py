@@ -6,8 +6,9 @@
     manager.restore(step, args=ocp.args.Composite(
         model=ocp.args.StandardRestore(state), data=leat.orbax.CheckpointRestore(batches)))
 
-The position is the same on every process at the same step, so one file is written whatever their number, and it may be
-restored on another number of processes.
+`save` takes the position when it is called, also where Orbax writes the model in the background. The position is the
+same on every process at the same step, so one file is written whatever their number, and it may be restored on another
+number of processes.
 """
 
 from __future__ import annotations
