@@ -5,52 +5,15 @@ tests/docs/run runs those that need newer packages.
 """
 
 import json
-import os
 import pathlib
 import re
-import shutil
 import struct
-import subprocess
-import sys
 
-import numpy as np
 import pytest
-from conftest import test_data
+from example_programs import data, few, finished, numbers, run, started  # noqa: F401
 from ports import free_port
 
-EXAMPLES = pathlib.Path(__file__).parents[3] / "docs" / "examples"
 SMALL = ("--epochs", "2", "--size", "32", "--width", "8")
-
-
-def data(name):
-    return str(test_data.made(name))
-
-
-def started(name, *arguments, folder=None, **environment):
-    # It gets its own devices: it sets XLA_FLAGS itself.
-    inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-    return subprocess.Popen(
-        [sys.executable, str(EXAMPLES / name), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**inherited, **environment},
-    )
-
-
-def finished(process):
-    out, error = process.communicate(timeout=300)
-    assert process.returncode == 0, error[-4000:]
-    return out
-
-
-def run(*arguments, **environment):
-    return finished(started(*arguments, **environment))
-
-
-def numbers(pattern, text):
-    return [float(found) for found in re.findall(pattern, text)]
 
 
 def test_pmap_keeps_the_parameters_equal_on_eight_devices():
@@ -119,15 +82,6 @@ def test_two_ranks_of_torch_train_together():
     assert len(losses) == 2 and losses[1] < losses[0] and second == ""
 
 
-@pytest.fixture(scope="module")
-def few(tmp_path_factory):
-    """Makes a folder of 25 classes with four photos each."""
-    root = tmp_path_factory.mktemp("few")
-    for folder in sorted(test_data.made("imagenet-sample").iterdir())[:25]:
-        shutil.copytree(folder, root / folder.name)
-    return str(root)
-
-
 def check_losses(out):
     """Checks the losses that a program of docs/start prints, one for each of its four epochs."""
     losses = numbers(r"loss ([\d.]+)", out)
@@ -172,46 +126,6 @@ def test_boxes_are_padded(few, tmp_path):
     out = run("boxes.py", str(tmp_path / "instances.json"), few)
     assert sorted(out.splitlines()) == [
         "1 boxes: [[1.0, 2.0, 3.0, 6.0]]", "2 boxes: [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]"]
-
-
-def test_token_files_give_the_same_losses_on_other_hosts(tmp_path):
-    lines = run("tokens.py", str(tmp_path)).splitlines()
-    assert run("tokens.py", str(tmp_path), "--hosts", "4").splitlines() == lines
-    losses = numbers(r"loss ([\d.]+)", "\n".join(lines))
-    # Three tokens may follow each one: the loss goes to the logarithm of 3.
-    assert len(losses) == 3 and 1.098 < losses[2] < 1.3 < losses[0] < 4
-
-
-def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
-    folders = []
-    for number, classes in enumerate(np.array_split(sorted(pathlib.Path(few).iterdir()), 3)):
-        folders.append(str(tmp_path / str(number)))
-        for folder in classes:
-            shutil.copytree(folder, pathlib.Path(folders[-1]) / folder.name)
-    whole = run("mixture.py", *folders).splitlines()
-    assert run("mixture.py", *folders, "--hosts", "4", "--from-step", "150").splitlines() == whole[150:]
-    rows = [int(number) for number in whole[220].split("rows ")[1].split()]
-    assert sum(rows) == 256 and abs(rows[2] - 0.4 * 256) <= 4, "the shares from step 200 on"
-
-
-def test_a_subset_has_the_same_batches_on_other_hosts(few):
-    whole = run("subset.py", few)
-    assert run("subset.py", few, "--hosts", "4") == whole
-    (train, steps), (test, _) = [numbers(r"\d+", line)[:3:2] for line in whole.splitlines()]
-    assert 0 < train <= 4 * test and steps == train // 8
-    named = run("subset.py", few, "--where", 'name like "*1.jpg"')
-    assert 0 < numbers(r"\d+", named)[0] < train
-
-
-def test_classes_in_balance_are_the_same_on_other_hosts():
-    whole = run("balance.py").splitlines()
-    assert run("balance.py", "--hosts", "4", "--from-step", "5").splitlines() == whole[5:]
-    rows = [[int(number) for number in line.split("rows ")[1].split()] for line in whole if "rows " in line]
-    assert len(rows) == 10
-    assert whole[-1] == "emu: pass 16, 0% of it done"  # 80 of 240 rows, of 5 samples
-    for step in range(10):
-        for so_far in np.sum(rows[: step + 1], axis=0):
-            assert abs(so_far - 8 * (step + 1)) <= 1.68
 
 
 def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
