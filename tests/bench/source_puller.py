@@ -39,7 +39,7 @@ def sources_of(folder, side):
 
 def rates(one, mixed, seconds):
     """Returns the ratio of the mixture's rows a second to those of one source, and both."""
-    with one.batches() as of_one, mixed.batches() as of_mixed:
+    with one.batches(epochs=0) as of_one, mixed.batches() as of_mixed:
         for batches in (of_one, of_mixed):  # a pass, which fills the caches
             take(batches, WARM)
         slices = [[slice_rate(batches, seconds / SLICES) for batches in (of_one, of_mixed)] for _ in range(SLICES)]
@@ -91,7 +91,7 @@ def main():
     with leat.connect(args.address) as service:
         if args.kind == "folders":
             pipelines, counts = sources_of(args.folder, 224)
-            one = service.job("one", photos(args.folder, 224), batch=BATCH, seed=7, last_batch="stream")
+            one = service.job("one", photos(args.folder, 224), batch=BATCH, seed=7)
             mixed = service.job("mixed", leat.mix(pipelines, counts), batch=BATCH, seed=7)
             result = rates(one, mixed, 2 * args.seconds)
         elif args.kind == "shares":
