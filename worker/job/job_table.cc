@@ -2,6 +2,7 @@
 #include "worker/job/job_table.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,19 @@ namespace {
 bool IsWorthAnotherTry(const absl::Status& status) {
   return !FaultOf(status).has_value() &&
          (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
+}
+
+// Runs `body` on so many threads at a time, this one among them, or on fewer if
+// the system has no more.
+void WithThreads(size_t count, const std::function<void()>& body) {
+  std::vector<std::thread> others;
+  while (others.size() + 1 < count) {
+    std::thread thread;
+    if (!StartThread("opens", body, &thread).ok()) break;
+    others.push_back(std::move(thread));
+  }
+  body();
+  for (std::thread& thread : others) thread.join();
 }
 
 }  // namespace
@@ -163,16 +177,56 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
     return Internal("the coordinator answered with job {} of another plan hash",
                     job.spec.name);
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job.spec, job.datasets));
-  std::vector<std::shared_ptr<const Source>> sources;
-  for (size_t i = 0; i < job.datasets.size(); ++i) {
-    const CheckedGraph& graph = checked.sources[i];
-    ASSIGN_OR_RETURN(
-        std::shared_ptr<const Source> source,
-        OpenIndex(job.datasets[i], graph.graph.nodes[graph.reader]));
-    sources.push_back(std::move(source));
-  }
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<const Source>> sources,
+                   OpenAll(job, checked));
   return JobRuntime::Create(std::move(job), std::move(sources), context_,
                             epilogue);
+}
+
+// Most of the time goes to waits for the coordinator, a few for each source.
+// Sources that read the same are opened once.
+absl::StatusOr<std::vector<std::shared_ptr<const Source>>> JobTable::OpenAll(
+    const JobInfo& job, const CheckedJob& checked) {
+  const size_t count = job.datasets.size();
+  std::map<SourceKey, size_t> firsts;  // of those that read the same
+  std::vector<size_t> first_of(count), to_open;
+  for (size_t i = 0; i < count; ++i) {
+    const CheckedGraph& graph = checked.sources[i];
+    const auto [first, is_new] =
+        firsts.try_emplace({job.datasets[i].fingerprint,
+                            CanonicalText(graph.graph.nodes[graph.reader])},
+                           i);
+    first_of[i] = first->second;
+    if (is_new) to_open.push_back(i);
+  }
+  std::vector<std::shared_ptr<const Source>> sources(count);
+  std::vector<absl::Status> errors(count);
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> failed = false;
+  const auto open = [&] {
+    for (size_t i = next++; i < to_open.size() && !failed; i = next++) {
+      const size_t number = to_open[i];
+      const CheckedGraph& graph = checked.sources[number];
+      auto source =
+          OpenIndex(job.datasets[number], graph.graph.nodes[graph.reader]);
+      if (source.ok()) {
+        sources[number] = *std::move(source);
+        continue;
+      }
+      errors[number] = source.status();
+      failed = true;
+    }
+  };
+  WithThreads(std::min(to_open.size(), options_.opens), open);
+  for (size_t i = 0; i < count; ++i) {
+    if (!errors[i].ok())
+      return IsMixture(job.spec)
+                 ? Annotate(errors[i], fmt::format("source \"{}\"",
+                                                   job.spec.sources[i].name))
+                 : errors[i];
+    sources[i] = sources[first_of[i]];
+  }
+  return sources;
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(

@@ -6,7 +6,8 @@
 // fetched with the job, but block by block when rows need it
 // (worker/job/block_source.h).
 //
-// The table has threads that fetch. While the coordinator cannot be reached, a
+// The table has threads that fetch. One that loads a mixture opens many of its
+// sources at a time, by threads that end with the load. While the coordinator cannot be reached, a
 // fetch is tried again, with backoff, until `load_timeout`. Thread-safe.
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "core/bounded_queue.h"
 #include "core/mutex.h"
+#include "core/plan/checked_job.h"
 #include "worker/job/block_source.h"
 #include "worker/job/index_cache.h"
 #include "worker/job/index_opener.h"
@@ -42,6 +44,7 @@ struct JobTableOptions {
   size_t max_jobs = 64;
   size_t max_waiting = 10'000;  // callbacks
   int threads = 2;
+  size_t opens = 16;  // sources of one job, at a time
   Duration load_timeout = std::chrono::seconds(30);
   // For one block of an index.
   Duration block_timeout = std::chrono::seconds(30);
@@ -95,6 +98,10 @@ class JobTable {
   void Work();
   absl::StatusOr<Runtime> Load(const Key& key);
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
+  // Opens all sources of the job. Returns the error of the first that cannot
+  // be opened; no other is begun after it.
+  absl::StatusOr<std::vector<std::shared_ptr<const Source>>> OpenAll(
+      const JobInfo& job, const CheckedJob& checked);
   absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(
       const DatasetInfo& dataset, const Node& reader);
   // Returns false if the table is being destroyed.

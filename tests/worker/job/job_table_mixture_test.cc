@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables with jobs of several sources.
+#include <chrono>
 #include <latch>
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
+#include "core/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/job/mixed_job.h"
@@ -118,7 +121,48 @@ TEST_F(MixtureTable, ADatasetWhoseIndexIsNotThereIsNamed) {
   fetcher_.Forget(job.info.datasets[1]);
   const absl::Status status = Fetch(job.key()).status();
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("books"));
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("source \"books\""));
+}
+
+// Lets requests for indexes go on when three of them are there.
+class GatheringFetcher : public MixedFetcher {
+ public:
+  absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) override {
+    const MonotonicTime deadline = Clock::Real().Now() + kWait;
+    {
+      MutexLock lock(&mu_);
+      ++arrived_;
+      arrived_changed_.NotifyAll();
+      while (arrived_ < 3)
+        if (!arrived_changed_.WaitUntil(&mu_, deadline))
+          return NotFound("{} requests came at a time: want 3", arrived_);
+    }
+    return MixedFetcher::FetchBlocks(dataset);
+  }
+
+ private:
+  static constexpr Duration kWait = std::chrono::seconds(20);
+  Mutex mu_;
+  CondVar arrived_changed_;
+  int arrived_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+TEST_F(MixtureTable, SourcesAreOpenedAtATime) {
+  const MixedJob job = Job(Spec());
+  GatheringFetcher fetcher;
+  fetcher.Add(job);
+  JobTable table({.threads = 1, .opens = 3}, &fetcher, &context_);
+  absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
+  std::latch done(1);
+  table.Get(job.key(), Epilogue::kWorker,
+            [&](absl::StatusOr<JobTable::Runtime> runtime) {
+              result = std::move(runtime);
+              done.count_down();
+            });
+  done.wait();
+  EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(fetcher.indexes(), 3);
 }
 
 TEST_F(MixtureTable, AJobOfOtherSharesThanItsPlanHashIsRefused) {
