@@ -64,13 +64,10 @@ json OperatorJson(const OperatorInfo& info) {
     }
     args.push_back(std::move(item));
   }
-  return {{"name", info.name},
-          {"doc", info.doc},
-          {"inputs", info.inputs},
-          {"outputs", info.outputs},
-          {"outputs_of", info.outputs_of},
-          {"random", info.random},
-          {"args", std::move(args)}};
+  return {{"name", info.name},       {"doc", info.doc},
+          {"inputs", info.inputs},   {"variadic", info.variadic},
+          {"outputs", info.outputs}, {"outputs_of", info.outputs_of},
+          {"random", info.random},   {"args", std::move(args)}};
 }
 
 json SchemaJson(const BatchSchema& schema) {

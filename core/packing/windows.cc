@@ -16,53 +16,64 @@ constexpr uint64_t kMaxRows = uint64_t{1} << 48;
 
 }  // namespace
 
-WindowCutter::WindowCutter(const Packing& packing, uint64_t num_documents)
-    : packing_(packing), num_documents_(num_documents) {}
-
-absl::StatusOr<bool> WindowCutter::Add(uint64_t elements) {
-  if (taken_ == num_documents_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a document follows the last of ", num_documents_));
-  }
+absl::Status WindowCutter::Add(uint64_t elements) {
   if (elements > kMaxDocumentElements) {
     return absl::InvalidArgumentError(
         absl::StrCat("document ", taken_, " has ", elements,
                      " elements: want at most ", kMaxDocumentElements));
   }
-  if (ended_) {
-    window_ = {};
-    lengths_.clear();
-    pieces_ = 0;
-    ended_ = false;
-  }
-  if (packing_.how == PackHow::kFit) {
-    ASSIGN_OR_RETURN(const uint64_t pieces,
-                     PiecesOf(packing_, taken_, elements));
-    pieces_ += pieces;
-  }
+  if (packing_.how == PackHow::kFit)
+    RETURN_IF_ERROR(PiecesOf(packing_, taken_, elements).status());
   ++taken_;
   lengths_.push_back(elements);
-  ++window_.documents;
-  window_.elements += elements;
-  ended_ = Ends();
-  if (ended_ && packing_.how == PackHow::kFit) {
-    ASSIGN_OR_RETURN(const FitWindow packed,
-                     FitWindow::Pack(packing_, lengths_));
-    window_.rows = packed.num_rows();
-  }
-  return ended_;
+  CountPieces(lengths_.size() - 1);
+  while (const size_t end = CertainEnd()) RETURN_IF_ERROR(Cut(end));
+  return absl::OkStatus();
 }
 
-bool WindowCutter::Ends() const {
-  const uint64_t left = num_documents_ - taken_;
-  return left == 0 || pieces_ >= kWindowPieces ||
-         (window_.documents >= kWindowDocuments && left >= kWindowDocuments);
+size_t WindowCutter::CertainEnd() const {
+  const bool follows = full_ != 0 && lengths_.size() > full_;
+  if (follows && full_ <= kWindowDocuments) return full_;
+  return lengths_.size() >= 2 * kWindowDocuments ? kWindowDocuments : 0;
+}
+
+void WindowCutter::CountPieces(size_t from) {
+  if (packing_.how != PackHow::kFit) return;
+  for (size_t i = from; i < lengths_.size() && full_ == 0; ++i) {
+    pieces_ += *PiecesOf(packing_, i, lengths_[i]);
+    if (pieces_ >= kWindowPieces) full_ = i + 1;
+  }
+}
+
+absl::Status WindowCutter::Cut(size_t documents) {
+  const std::span<const uint64_t> lengths(lengths_.data(), documents);
+  PackWindow window{.documents = documents};
+  for (const uint64_t length : lengths) window.elements += length;
+  if (packing_.how == PackHow::kFit) {
+    ASSIGN_OR_RETURN(const FitWindow packed,
+                     FitWindow::Pack(packing_, lengths));
+    window.rows = packed.num_rows();
+  }
+  RETURN_IF_ERROR(use_(window, lengths));
+  lengths_.erase(lengths_.begin(),
+                 lengths_.begin() + static_cast<ptrdiff_t>(documents));
+  pieces_ = full_ = 0;
+  CountPieces(0);
+  return absl::OkStatus();
+}
+
+absl::Status WindowCutter::Finish() {
+  while (!lengths_.empty())
+    RETURN_IF_ERROR(Cut(full_ == 0 ? lengths_.size() : full_));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PackedRows> PackedRows::Create(
-    const Packing& packing, std::span<const PackWindow> windows) {
+    const Packing& packing, std::span<const PackWindow> windows,
+    uint64_t first_element) {
   PackedRows rows;
   rows.packing_ = packing;
+  rows.first_element_ = first_element;
   rows.first_documents_.reserve(windows.size() + 1);
   rows.starts_.reserve(windows.size() + 1);
   uint64_t documents = 0, elements = 0, fitted = 0;
@@ -86,8 +97,9 @@ absl::StatusOr<PackedRows> PackedRows::Create(
     rows.starts_.push_back(fit ? fitted : elements);
   }
   const uint64_t step = packing.length - packing.overlap;
+  const uint64_t left = elements < first_element ? 0 : elements - first_element;
   const uint64_t cut =
-      elements < packing.length ? 0 : (elements - packing.overlap) / step;
+      left < packing.length ? 0 : (left - packing.overlap) / step;
   rows.num_rows_ = fit ? fitted : cut;
   if (rows.num_rows_ == 0) {
     return absl::InvalidArgumentError(
@@ -105,7 +117,8 @@ absl::StatusOr<PackedRows> PackedRows::Create(
 
 PackedRows::Place PackedRows::Locate(uint64_t row) const {
   const bool fit = packing_.how == PackHow::kFit;
-  const uint64_t start = fit ? row : row * (packing_.length - packing_.overlap);
+  const uint64_t start =
+      fit ? row : first_element_ + row * (packing_.length - packing_.overlap);
   // The last window that begins at or before `start`: empty windows, which
   // begin where the next does, are passed over.
   const auto after =

@@ -17,7 +17,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,43 +38,54 @@ struct PackWindow {
   friend bool operator==(const PackWindow&, const PackWindow&) = default;
 };
 
-// Not thread-safe. Memory: the lengths of one window.
+// Not thread-safe. Memory: the lengths of two windows.
 class WindowCutter {
  public:
+  // Takes a window and the lengths of its documents; they are valid until it
+  // returns.
+  using Use = std::function<absl::Status(const PackWindow& window,
+                                         std::span<const uint64_t> lengths)>;
+
   // REQUIRES: CheckPacking(packing) is ok.
-  WindowCutter(const Packing& packing, uint64_t num_documents);
+  WindowCutter(const Packing& packing, Use use)
+      : packing_(packing), use_(std::move(use)) {}
 
-  // Takes the length of the next document, in elements. Returns whether it ends
-  // a window: then window() and lengths() describe that window until the next
-  // call. kInvalidArgument names the document: it is over kMaxDocumentElements,
-  // or PiecesOf refuses it, or all documents were there before.
-  absl::StatusOr<bool> Add(uint64_t elements);
+  // Takes the length of the next document, in elements. kInvalidArgument names
+  // the document: it is over kMaxDocumentElements, or PiecesOf refuses it.
+  // Others: those of `use`.
+  absl::Status Add(uint64_t elements);
+  // Cuts what is left. REQUIRES: called once, last.
+  absl::Status Finish();
 
-  const PackWindow& window() const { return window_; }
-  std::span<const uint64_t> lengths() const { return lengths_; }
+  uint64_t num_documents() const { return taken_; }
 
  private:
-  bool Ends() const;
+  // Returns how many documents the window certainly has; 0: more have to come.
+  size_t CertainEnd() const;
+  absl::Status Cut(size_t documents);
+  // Finds the first document at which the window has kWindowPieces.
+  void CountPieces(size_t from);
 
   const Packing packing_;
-  const uint64_t num_documents_;
+  const Use use_;
   uint64_t taken_ = 0;
-  uint64_t pieces_ = 0;  // of the window
-  bool ended_ = false;
-  PackWindow window_;
-  std::vector<uint64_t> lengths_;
+  std::vector<uint64_t> lengths_;  // of documents that are in no window yet
+  uint64_t pieces_ = 0;            // of all of them, or of the first `full_`
+  size_t full_ = 0;  // the first documents with kWindowPieces; 0: too few
 };
 
 // Immutable; thread-safe; 24 bytes a window.
 class PackedRows {
  public:
-  // kInvalidArgument: the windows make no row, or sums are beyond what a
-  // dataset may have; the windows came from disk or network.
-  // REQUIRES: CheckPacking(packing) is ok.
+  // `first_element`: kCut: where row 0 begins. kInvalidArgument: the windows
+  // make no row, or sums are beyond what a dataset may have; the windows came
+  // from disk or network. REQUIRES: CheckPacking(packing) is ok.
   static absl::StatusOr<PackedRows> Create(const Packing& packing,
-                                           std::span<const PackWindow> windows);
+                                           std::span<const PackWindow> windows,
+                                           uint64_t first_element = 0);
 
-  // kCut: ⌊(elements - overlap) / (length - overlap)⌋. kFit: of all windows.
+  // kCut: ⌊(elements - first_element - overlap) / (length - overlap)⌋. kFit: of
+  // all windows.
   uint64_t num_rows() const { return num_rows_; }
 
   struct Place {
@@ -96,6 +109,7 @@ class PackedRows {
 
   Packing packing_;
   uint64_t num_rows_ = 0;
+  uint64_t first_element_ = 0;
   std::vector<uint64_t> first_documents_;  // of each window, and the end
   // kFit: the first row of each window, kCut: its first element; and the end.
   std::vector<uint64_t> starts_;

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMaxNodes = 1000;
 constexpr size_t kMaxOutputs = 100;
 constexpr size_t kMaxNameLength = 128;
+constexpr size_t kMaxInputs = 16;  // of an operator that takes any number
 
 class Checker {
  public:
@@ -32,6 +33,7 @@ class Checker {
                         fmt::format("node {} ({})", i, Shown(Op(i).op)));
     }
     RETURN_IF_ERROR(CheckOneReader());
+    RETURN_IF_ERROR(CheckPack());
     if (!result_.typed) {
       result_.graph = std::move(graph_);
       return std::move(result_);
@@ -78,9 +80,12 @@ class Checker {
       return InvalidArgument("no operator \"{}\"{}", Shown(node.op),
                              Suggestion(node.op, known));
     }
-    if (node.inputs.size() != static_cast<size_t>(info->inputs))
-      return InvalidArgument("has {} inputs, want {}", node.inputs.size(),
-                             info->inputs);
+    const auto wanted = static_cast<size_t>(info->inputs);
+    const size_t most = info->variadic ? kMaxInputs : wanted;
+    if (node.inputs.size() < wanted || node.inputs.size() > most)
+      return InvalidArgument(
+          "has {} inputs, want {}{}", node.inputs.size(), wanted,
+          info->variadic ? fmt::format(" to {}", kMaxInputs) : "");
     std::vector<ValueType> inputs;
     for (const NodeRef& ref : node.inputs) {
       if (!result_.typed) break;
@@ -163,6 +168,59 @@ class Checker {
           "pipeline has no reader, want one, such as readers.image_folder");
     result_.reader = *reader;
     return absl::OkStatus();
+  }
+
+  // A pack gives the values of the records in place of its reader.
+  absl::Status CheckPack() {
+    result_.stored = result_.reader;
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (Op(i).op != "pack") continue;
+      const auto refused = [&](std::string_view why) {
+        return InvalidArgument("node {} (pack): {}", i, why);
+      };
+      if (result_.stored != result_.reader)
+        return refused("a second pack, want one");
+      if (Op(result_.reader).op == "readers.external")
+        return refused(
+            "documents of an external source have no order, want a reader of a "
+            "dataset");
+      for (const NodeRef& input : Op(i).inputs)
+        if (input.node != result_.reader)
+          return refused(
+              "an input is the output of another operator, want "
+              "outputs of the reader");
+      result_.stored = i;
+    }
+    if (result_.stored == result_.reader) return absl::OkStatus();
+    return CheckReaderHasNoOtherUser();
+  }
+
+  // A packed row has no single record whose other values it could have.
+  absl::Status CheckReaderHasNoOtherUser() {
+    bool used = false;  // the pack
+    const auto refused = [&](const std::string& user) {
+      return InvalidArgument(
+          "{} uses an output of the reader, and so does the pack (node {}): a "
+          "packed row is of several records, so want only outputs of the pack",
+          user, result_.stored);
+    };
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      bool uses_reader = false;
+      ForEachRef(&Op(i), [&](NodeRef* ref) {
+        uses_reader |= ref->node == result_.reader;
+        used |= ref->node == result_.stored;
+      });
+      if (uses_reader && i != result_.stored)
+        return refused(fmt::format("node {} ({})", i, Op(i).op));
+    }
+    for (const auto& [name, ref] : graph_.outputs) {
+      if (ref.node == result_.reader)
+        return refused(fmt::format("output \"{}\"", Shown(name)));
+      used |= ref.node == result_.stored;
+    }
+    if (used) return absl::OkStatus();
+    return InvalidArgument("node {} (pack): no output is made of it",
+                           result_.stored);
   }
 
   // A partner of a partner is rejected: it would need a third row, and so on.
@@ -253,6 +311,7 @@ class Checker {
     for (auto& [name, ref] : graph_.outputs) ref.node = new_index[ref.node];
     result_.graph.outputs = std::move(graph_.outputs);
     result_.reader = new_index[result_.reader];
+    result_.stored = new_index[result_.stored];
   }
 
   template <class Function>

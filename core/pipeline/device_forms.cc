@@ -212,7 +212,7 @@ class FormChecker {
 
   absl::Status Run() {
     for (uint32_t i = 0; i < states_.size(); ++i)
-      if (i != graph_.reader) RETURN_IF_ERROR(Visit(i));
+      if (i != graph_.reader && i != graph_.stored) RETURN_IF_ERROR(Visit(i));
     for (const auto& [name, ref] : graph_.graph.outputs) {
       const Place place = PlaceOf(ref);
       if (place == Place::kNowhere)
@@ -241,7 +241,7 @@ class FormChecker {
     return graph_.types[ref.node][ref.output];
   }
   Place PlaceOf(const NodeRef& ref) const {
-    if (ref.node != graph_.reader) return states_[ref.node].place;
+    if (ref.node != graph_.stored) return states_[ref.node].place;
     return FitsHost(TypeOf(ref)) ? Place::kHost : Place::kNowhere;
   }
 

@@ -170,6 +170,7 @@ class Splitter {
     Graph& graph = split_.head.graph;
     std::vector<bool> used(graph.nodes.size());
     used[graph_.reader] = true;
+    used[graph_.stored] = true;
     for (const auto& [name, ref] : graph.outputs) used[ref.node] = true;
     for (size_t i = used.size(); i-- > 0;) {
       if (!used[i]) continue;

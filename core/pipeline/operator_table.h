@@ -46,6 +46,7 @@ void AddArithmeticOperators(OperatorList* list);
 void AddValueOperators(OperatorList* list);
 void AddRandomOperators(OperatorList* list);
 void AddBatchOperators(OperatorList* list);
+void AddPackOperator(OperatorList* list);
 void AddAugmentOperators(OperatorList* list);
 
 // --- Signatures -------------------------------------------------------------

@@ -181,6 +181,7 @@ std::span<const OperatorEntry> OperatorTable() {
     AddValueOperators(&list);
     AddRandomOperators(&list);
     AddBatchOperators(&list);
+    AddPackOperator(&list);
     AddAugmentOperators(&list);
     return list;
   }());

@@ -71,6 +71,7 @@ struct OperatorInfo {
   int outputs = 1;
   std::string
       outputs_of;  // if not empty: one output per value of this list argument
+  bool variadic = false;      // `inputs` or more; with an output more for each
   bool stored_types = false;  // a reader whose types are read from its index
   bool random = false;        // it draws from the sample's generator
   // True if inputs may be of types that are only carried (IsCarried).
@@ -88,6 +89,9 @@ struct CheckedGraph {
                 // in their argument's type
   std::vector<std::vector<ValueType>> types;  // [node][output]
   uint32_t reader = 0;                        // the reader's node
+  // The node whose outputs are what a record has: the reader, or the pack of
+  // its outputs. No step computes it, nor a node before it.
+  uint32_t stored = 0;
   BatchSchema schema;  // of the outputs; all shapes static
   // False: the types depend on the stored data, which was not given. Arguments
   // are complete; `types` and `schema` are empty.

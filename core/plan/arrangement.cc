@@ -69,10 +69,20 @@ absl::Status CheckList(std::vector<uint64_t> list) {
 
 std::string CanonicalText(const Arrangement& arrangement, bool place) {
   std::string text = TextOf(arrangement.samples, place);
-  if (arrangement.where.empty()) return text;
-  text += "where ";
-  AppendQuoted(Condition::Parse(arrangement.where)->CanonicalText(), &text);
-  return text + "\n";
+  if (!arrangement.where.empty()) {
+    text += "where ";
+    AppendQuoted(Condition::Parse(arrangement.where)->CanonicalText(), &text);
+    text += '\n';
+  }
+  if (arrangement.pack) text += CanonicalText(*arrangement.pack) + "\n";
+  return text;
+}
+
+bool PacksRows(std::string_view canonical_text) {
+  const size_t line = canonical_text.rfind('\n', canonical_text.size() - 2);
+  const size_t last = line == std::string_view::npos ? 0 : line + 1;
+  return !canonical_text.empty() &&
+         canonical_text.substr(last).starts_with("pack(");
 }
 
 std::string ShownText(const Arrangement& arrangement) {
@@ -87,6 +97,10 @@ std::string ShownText(const Arrangement& arrangement) {
       where = where.substr(0, where.rfind(' ', kShownWhere)) + " ...";
     texts.push_back("where " + where);
   }
+  if (arrangement.pack)
+    texts.push_back(fmt::format(
+        "rows of {} ({})", arrangement.pack->packing.length,
+        arrangement.pack->packing.how == PackHow::kFit ? "fit" : "cut"));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
@@ -109,6 +123,7 @@ absl::Status CheckArrangement(const Arrangement& arrangement) {
         "samples: range({}, {}, 0): want a step of 1 or more", samples.begin,
         samples.end);
   RETURN_IF_ERROR(CheckList(samples.list));
+  if (arrangement.pack) RETURN_IF_ERROR(CheckPackNode(*arrangement.pack));
   if (arrangement.where.empty()) return absl::OkStatus();
   return Condition::Parse(arrangement.where).status();
 }

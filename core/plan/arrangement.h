@@ -12,10 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/packing/pack_node.h"
 
 namespace leat {
 
@@ -42,27 +45,33 @@ struct Arrangement {
   // A condition (core/selection/condition.h) that chooses among them; empty:
   // all of them.
   std::string where;
+  // Packs the chosen samples: an item is then a row of several.
+  std::optional<PackNode> pack{};
 
   friend bool operator==(const Arrangement&, const Arrangement&) = default;
 };
 // Returns whether the arrangement is other than all samples in their order.
 inline bool IsSet(const Arrangement& arrangement) {
-  return IsSet(arrangement.samples) || !arrangement.where.empty();
+  return IsSet(arrangement.samples) || !arrangement.where.empty() ||
+         arrangement.pack.has_value();
 }
 
 // Returns a line for each thing that the arrangement says: "samples range 0
-// 40000 1\n", "where \"width >= 256\"\n"; "" if nothing is set. A list stands
+// 40000 1\n", "where \"width >= 256\"\n", "pack(how=fit,...) 0:0x0p+0\n"; ""
+// if nothing is set. A list stands
 // in it by its hash. Equal texts mean equal arrangements. With `place` false it
 // lacks the URI of a file, whose numbers are in the dataset's content. Dataset
 // IDs and plan hashes contain it. REQUIRES: it passes CheckArrangement.
 std::string CanonicalText(const Arrangement& arrangement, bool place = true);
+// Returns whether items are rows that are packed, by the canonical text.
+bool PacksRows(std::string_view canonical_text);
 // Returns the same for people, on one line, without secrets: "0:40000",
 // "500 samples", "samples of s3://b/train.npy", "where width >= 256".
 std::string ShownText(const Arrangement& arrangement);
 
 // Checks what needs no dataset. kInvalidArgument: numbers of several kinds, an
-// empty range, more than kMaxListedNumbers, a number twice, or a malformed
-// `where`.
+// empty range, more than kMaxListedNumbers, a number twice, a malformed
+// `where`, or what CheckPackNode refuses.
 absl::Status CheckArrangement(const Arrangement& arrangement);
 
 }  // namespace leat

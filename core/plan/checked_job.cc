@@ -318,9 +318,10 @@ Digest ComputationOf(const CheckedGraph& graph) {
   Graph computed = graph.graph;
   computed.nodes[graph.reader].args.clear();
   computed.nodes[graph.reader].op.clear();
+  computed.nodes[graph.stored].args.clear();
   Sha256 hash;
   hash.UpdateField(CanonicalText(computed));
-  for (const ValueType& type : graph.types[graph.reader])
+  for (const ValueType& type : graph.types[graph.stored])
     hash.UpdateField(TypeText(type));
   return hash.Finish();
 }

@@ -20,6 +20,10 @@ PLAIN = {
     "readers.mds": 'encoded, label = fn.readers.mds("s3://bucket/train", columns=["image", "label"], images="image")',
     "readers.array_record": 'encoded = fn.readers.array_record("/data/train-*.array_record")',
     "readers.tokens": 'tokens = fn.readers.tokens("/data/train.bin", dtype="uint16", end=50256)',
+    "pack": (
+        'tokens = fn.readers.tokens("/data/train.bin")\n'
+        'tokens, segment_ids, positions = fn.pack(tokens, length=4096, how="fit")'
+    ),
     "readers.tfrecord": (
         'encoded, label = fn.readers.tfrecord(\n'
         '    "/data/train-*.tfrecord", features=["image/encoded", "image/class/label"], types=["encoded", "int64"])'

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/wire/selection_messages.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "core/plan/shard_table.h"
 #include "core/status.h"
 
@@ -33,6 +36,32 @@ v1::Selection ToProto(const Selection& selection) {
     out->set_share(share.share);
   }
   return proto;
+}
+
+v1::Packing ToProto(const PackNode& pack) {
+  v1::Packing proto;
+  proto.set_fit(pack.packing.how == PackHow::kFit);
+  proto.set_length(pack.packing.length);
+  proto.set_overlap(pack.packing.overlap);
+  proto.set_longer(static_cast<v1::Packing::Longer>(pack.packing.longer));
+  proto.set_max_documents(pack.packing.max_documents);
+  for (const uint32_t output : pack.outputs) proto.add_outputs(output);
+  for (const double fill : pack.fill_values) proto.add_fill_values(fill);
+  return proto;
+}
+
+absl::StatusOr<PackNode> FromProto(const v1::Packing& proto) {
+  PackNode pack{
+      .packing = {.how = proto.fit() ? PackHow::kFit : PackHow::kCut,
+                  .length = proto.length(),
+                  .overlap = proto.overlap(),
+                  .longer = static_cast<PackLonger>(
+                      std::clamp<int>(proto.longer(), 0, UINT8_MAX)),
+                  .max_documents = proto.max_documents()},
+      .outputs = {proto.outputs().begin(), proto.outputs().end()},
+      .fill_values = {proto.fill_values().begin(), proto.fill_values().end()}};
+  RETURN_IF_ERROR(CheckPackNode(pack));
+  return pack;
 }
 
 void SetGroups(const std::vector<Group>& groups,

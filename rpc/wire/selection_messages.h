@@ -14,6 +14,9 @@ namespace leat::rpc {
 
 v1::Selection ToProto(const Selection& selection);
 v1::Selection ToProto(const Arrangement& arrangement);
+v1::Packing ToProto(const PackNode& pack);
+// kInvalidArgument: CheckPackNode refuses it.
+absl::StatusOr<PackNode> FromProto(const v1::Packing& packing);
 // Groups of both sides have the same order.
 void SetGroups(const std::vector<Group>& groups,
                google::protobuf::RepeatedPtrField<v1::Group>* protos);

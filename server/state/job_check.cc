@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/packing/pack_node.h"
 #include "core/pipeline/device_forms.h"
 #include "core/plan/checked_job.h"
 #include "core/status.h"
@@ -58,6 +59,10 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
     prepared.reader_text = CanonicalText(prepared.reader);
     prepared.reader_id = ReaderId(prepared.reader_text);
     prepared.arrangement = SelectionOf(spec, i).arrangement;
+    if (source.stored != source.reader) {
+      ASSIGN_OR_RETURN(prepared.arrangement.pack,
+                       ReadPackNode(source.graph.nodes[source.stored]));
+    }
     if (IsSet(prepared.arrangement))
       prepared.arranged_id =
           ArrangedId(prepared.reader_text, CanonicalText(prepared.arrangement));

@@ -51,6 +51,8 @@ struct MessageToProto {
     proto->set_look_only(directive.look_only);
     if (directive.base == nullptr) return;
     *proto->mutable_arrangement() = rpc::ToProto(directive.arrangement);
+    if (directive.arrangement.pack)
+      *proto->mutable_packing() = rpc::ToProto(*directive.arrangement.pack);
     *proto->mutable_base() = rpc::ToProto(*directive.base);
   }
   void operator()(const LogLevelDirective& directive) const {

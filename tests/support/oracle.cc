@@ -11,8 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -24,10 +22,10 @@
 #include "core/plan/checked_job.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
-#include "core/selection/condition.h"
 #include "core/status.h"
 #include "rpc/wire/messages.h"
-#include "worker/image/jpeg/decode/decoder.h"
+#include "tests/support/oracle_packing.h"
+#include "tests/support/oracle_selection.h"
 #include "worker/image/program/row_program.h"
 #include "worker/image/program/scratch.h"
 #include "worker/source/source.h"
@@ -56,94 +54,6 @@ struct OracleSource {
   }
 };
 
-// The records that a selection takes, by the plain list of their numbers.
-class SelectedSource final : public Source {
- public:
-  SelectedSource(std::unique_ptr<Source> all, std::vector<uint64_t> chosen)
-      : all_(std::move(all)), chosen_(std::move(chosen)) {}
-
-  uint64_t num_samples() const override { return chosen_.size(); }
-  uint64_t RecordOf(uint64_t sample) const override {
-    return all_->RecordOf(chosen_[sample]);
-  }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
-    return all_->Read(chosen_[sample]);
-  }
-  const Digest& fingerprint() const override { return all_->fingerprint(); }
-  std::string Describe(uint64_t sample) const override {
-    return all_->Describe(chosen_[sample]);
-  }
-  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    return all_->Locate(chosen_[sample]);
-  }
-
- private:
-  const std::unique_ptr<Source> all_;
-  const std::vector<uint64_t> chosen_;
-};
-
-// Returns the numbers of a local .npy file of version 1 with '<i8'.
-std::vector<uint64_t> NumbersOf(std::string_view uri) {
-  if (uri.starts_with("file://")) uri.remove_prefix(7);
-  std::ifstream file{std::string(uri), std::ios::binary};
-  const std::string bytes{std::istreambuf_iterator<char>(file),
-                          std::istreambuf_iterator<char>()};
-  const size_t header = 10 + static_cast<uint8_t>(bytes[8]) +
-                        256 * static_cast<uint8_t>(bytes[9]);
-  std::vector<uint64_t> numbers((bytes.size() - header) / 8);
-  std::memcpy(numbers.data(), bytes.data() + header, 8 * numbers.size());
-  return numbers;
-}
-
-std::vector<uint64_t> ChosenBy(const Arrangement& arrangement,
-                               uint64_t samples) {
-  const Numbers& numbers = arrangement.samples;
-  if (!numbers.list.empty()) return numbers.list;
-  if (!numbers.uri.empty()) return NumbersOf(numbers.uri);
-  std::vector<uint64_t> chosen;
-  for (uint64_t sample = 0; sample < samples; ++sample)
-    if (numbers.step == 0 || (sample >= numbers.begin && sample < numbers.end &&
-                              (sample - numbers.begin) % numbers.step == 0))
-      chosen.push_back(sample);
-  return chosen;
-}
-
-// Returns the value of a column of an image folder: of its record, and of
-// nothing that a listing knows.
-ColumnValue ValueOf(const std::string& column, const StoredSample& stored,
-                    std::string_view name) {
-  const std::span<const std::byte> file = stored.fields[0].bytes;
-  if (column == "name") return name;
-  if (column == "bytes") return static_cast<int64_t>(file.size());
-  if (column == "label") {
-    int32_t label = 0;
-    std::memcpy(&label, stored.fields[1].bytes.data(), sizeof label);
-    return int64_t{label};
-  }
-  JpegDecoder decoder{ImageLimits{}};
-  if (!decoder.Open(file).ok()) return {};
-  const ImageSize size = decoder.header().size;
-  const bool turned = decoder.header().orientation >= 5;
-  return (column == "width") != turned ? size.width : size.height;
-}
-
-// Reads all records, one after the other.
-absl::StatusOr<std::vector<uint64_t>> ThoseWhere(
-    const std::string& where, const Source& source, const std::string& root,
-    const std::vector<uint64_t>& samples) {
-  ASSIGN_OR_RETURN(const Condition condition, Condition::Parse(where));
-  std::vector<uint64_t> chosen;
-  for (const uint64_t sample : samples) {
-    ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
-    const std::string name = source.Describe(sample).substr(root.size() + 1);
-    std::vector<ColumnValue> values;
-    for (const ColumnName& column : condition.columns())
-      values.push_back(ValueOf(column.name, stored, name));
-    if (condition.Holds(values)) chosen.push_back(sample);
-  }
-  return chosen;
-}
-
 struct Oracle {
   JobSpec spec;
   BatchSchema schema;  // the pipelines', without fields that the job adds
@@ -155,6 +65,21 @@ struct Oracle {
     return sources[plan->SourceOf(sample)];
   }
 };
+
+// Returns the rows that a pipeline packs of the samples that are chosen.
+absl::StatusOr<std::unique_ptr<Source>> Pack(
+    const CheckedGraph& graph, const std::string& blob,
+    const std::map<size_t, std::vector<uint64_t>>& chosen, size_t number) {
+  ASSIGN_OR_RETURN(const PackNode pack,
+                   ReadPackNode(graph.graph.nodes[graph.stored]));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Source> documents,
+      OpenSource(graph.graph.nodes[graph.reader], blob, SourceLimits{}));
+  if (const auto own = chosen.find(number); own != chosen.end())
+    documents =
+        std::make_unique<SelectedSource>(std::move(documents), own->second);
+  return PackedByHand::Of(*documents, pack, graph.types[graph.reader]);
+}
 
 absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   auto oracle = std::make_unique<Oracle>();
@@ -192,6 +117,16 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
         ShardTable::Uniform(items, ShardTable::DefaultShardSize(items)));
   }
   ASSIGN_OR_RETURN(checked, CheckJob(spec, datasets));
+  std::map<size_t, std::unique_ptr<Source>> packed;  // by source
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    const CheckedGraph& graph = checked.sources[i];
+    if (graph.stored == graph.reader) continue;
+    ASSIGN_OR_RETURN(packed[i], Pack(graph, blobs[i], chosen, i));
+    const uint64_t rows = packed[i]->num_samples();
+    ASSIGN_OR_RETURN(
+        datasets[i].shards,
+        ShardTable::Uniform(rows, ShardTable::DefaultShardSize(rows)));
+  }
   RETURN_IF_ERROR(CheckAgainst(spec, datasets));
   oracle->schema = checked.sources[0].schema;
   const std::vector<uint64_t> first = FirstSamples(datasets);
@@ -203,7 +138,9 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     source.seed = AugmentSeedOf(spec, i);
     ASSIGN_OR_RETURN(source.records, OpenSource(graph.graph.nodes[graph.reader],
                                                 blobs[i], SourceLimits{}));
-    if (chosen.contains(i))
+    if (packed.contains(i))
+      source.records = std::move(packed[i]);
+    else if (chosen.contains(i))
       source.records = std::make_unique<SelectedSource>(
           std::move(source.records), std::move(chosen[i]));
     ASSIGN_OR_RETURN(source.program, RowProgram::Compile(graph));

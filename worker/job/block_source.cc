@@ -20,6 +20,7 @@ BlockSource::BlockSource(Node reader, const DatasetInfo& dataset,
       num_samples_(dataset.shards.num_samples()),
       base_(std::move(base)),
       base_fingerprint_(StoredDataset(dataset).fingerprint),
+      own_records_(base_ == nullptr || PacksRows(dataset.arrangement)),
       blocks_(std::move(blocks)),
       head_(std::move(head)),
       limits_(limits),
@@ -40,14 +41,14 @@ size_t BlockSource::BlockOf(uint64_t sample) const {
 }
 
 uint64_t BlockSource::RecordOf(uint64_t sample) const {
-  if (base_ == nullptr) return sample % first_.back();
+  if (own_records_) return sample % first_.back();
   const size_t block = BlockOf(sample);
   const std::shared_ptr<const Source> source = cache_->Peek(number_, block);
   return source == nullptr ? kNoRecord : source->RecordOf(Local(sample, block));
 }
 
 absl::StatusOr<uint64_t> BlockSource::FindRecord(uint64_t sample) const {
-  if (base_ == nullptr) return sample % first_.back();
+  if (own_records_) return sample % first_.back();
   const size_t block = BlockOf(sample);
   ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
   return source->RecordOf(Local(sample, block));
@@ -56,9 +57,10 @@ absl::StatusOr<uint64_t> BlockSource::FindRecord(uint64_t sample) const {
 absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Open(
     const std::string& bytes) const {
   if (base_ == nullptr) return OpenSource(reader_, head_ + bytes, limits_);
-  return OpenArranged(head_ + bytes,
-                      {.source = base_, .fingerprint = base_fingerprint_},
-                      fingerprint_);
+  return OpenArranged(
+      head_ + bytes,
+      {.source = base_, .fingerprint = base_fingerprint_, .limits = limits_},
+      fingerprint_);
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Get(

@@ -42,7 +42,7 @@ class BlockSource final : public Source {
   uint64_t RecordOf(uint64_t sample) const override;
   absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override;
   uint64_t num_records() const override {
-    return base_ == nullptr ? first_.back() : base_->num_records();
+    return own_records_ ? first_.back() : base_->num_records();
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
@@ -76,6 +76,8 @@ class BlockSource final : public Source {
   const uint64_t num_samples_;
   const std::shared_ptr<const Source> base_;
   const Digest base_fingerprint_;
+  // True if records have the samples' numbers, and not those of the base.
+  const bool own_records_;
   const std::vector<IndexBlock> blocks_;  // the first is the head
   const std::string head_;
   SourceLimits limits_;

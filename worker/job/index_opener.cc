@@ -61,10 +61,11 @@ absl::StatusOr<std::shared_ptr<const Source>> IndexOpener::OpenBlocks(
         reader, dataset, std::move(index.blocks), std::move(bytes), limits,
         uses_.cache, std::move(base));
   if (base != nullptr)
-    return OpenArranged(
-        bytes,
-        {.source = base, .fingerprint = StoredDataset(dataset).fingerprint},
-        dataset.fingerprint);
+    return OpenArranged(bytes,
+                        {.source = base,
+                         .fingerprint = StoredDataset(dataset).fingerprint,
+                         .limits = limits},
+                        dataset.fingerprint);
   absl::StatusOr<std::shared_ptr<const Source>> opened =
       OpenSource(reader, bytes, limits);
   if (!opened.ok()) return OfOpening(opened.status());

@@ -60,8 +60,10 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
                               std::vector<ValueType> types, bool supplied,
                               const RuntimeContext& context) {
   RecordPlaces places;
-  // Arrangements of one dataset share what is kept of it.
-  const DatasetInfo& stored = StoredDataset(dataset);
+  // Arrangements of one dataset share what is kept of it, unless their records
+  // are rows that are packed.
+  const DatasetInfo& stored =
+      PacksRows(dataset.arrangement) ? dataset : StoredDataset(dataset);
   places.key = DatasetKeyOf(stored.fingerprint, reader);
   places.root = RootOf(reader);
   places.types = std::move(types);

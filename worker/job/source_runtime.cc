@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<const SourceRuntime>> SourceRuntime::Create(
                     ReadsWait(reader, *source));
   RecordPlaces places =
       RecordPlaces::Of(job.spec.name, dataset, first, reader, std::move(source),
-                       graph.types[graph.reader], supplied, *context);
+                       graph.types[graph.stored], supplied, *context);
   absl::StatusOr<JobKernels::Kernel> kernel = kernels->Of(std::move(graph));
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));

@@ -207,8 +207,11 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
 absl::StatusOr<BuiltIndex> Listings::State::Arranged(
     const v1::IndexDataset& directive, const Node& reader,
     const SourceLimits& limits, BlockSender* sender) {
-  ASSIGN_OR_RETURN(const Arrangement arrangement,
+  ASSIGN_OR_RETURN(Arrangement arrangement,
                    rpc::ArrangementFrom(directive.arrangement()));
+  if (directive.has_packing()) {
+    ASSIGN_OR_RETURN(arrangement.pack, rpc::FromProto(directive.packing()));
+  }
   ASSIGN_OR_RETURN(const DatasetInfo base, rpc::FromProto(directive.base()));
   // Blocks are walked from the first to the last.
   const auto cache = std::make_shared<IndexCache>(

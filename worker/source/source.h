@@ -127,9 +127,9 @@ class Source {
   // not available now.
   virtual absl::StatusOr<RecordPlace> Locate(uint64_t sample) const = 0;
   // Returns the value of a column that the index itself holds: "label", "width",
-  // "height" or "objects". Reads no record, but may wait for the sample's part
-  // of the index. kUnimplemented: the index does not hold it. kUnavailable: as
-  // Locate.
+  // "height", "objects", or "length", which is the open axis of the only output.
+  // Reads no record, but may wait for the sample's part of the index.
+  // kUnimplemented: the index does not hold it. kUnavailable: as Locate.
   virtual absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                                 uint64_t sample) const;
   // True if a read may wait for the network before it reaches the file.

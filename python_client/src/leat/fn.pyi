@@ -1045,6 +1045,25 @@ def cutmix_share(input: Node, /, lam: float | Node, center_y: float | Node = 0.5
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def pack(*inputs: Node, length: int, how: Literal['cut', 'fit'] = 'cut', overlap: int = 0, longer: Literal['cut', 'drop', 'error'] = 'cut', max_documents: int = 0, fill_values: float | Sequence[float] = (0.0,)) -> tuple[Node, ...]:
+    """puts documents into rows of one length: values of a reader, whose first axis is open, in rows of `length`; then segment_ids, which count the row's documents from 1 (0: padding), and positions, which count each piece's elements from 0 (both int32[length]); a row is a sample of the dataset, so it has the same documents in each epoch.
+
+    Args:
+        inputs: nodes, one or more (positional)
+        length: elements of a row (int; 1 … 1.67772e+07; required)
+        how: "cut": documents follow one another, and every length elements are a row; "fit": a document stands in one row, and rows have padding (string; one of 'cut', 'fit'; default 'cut')
+        overlap: elements that a row has from the end of the row before it; 1 gives inputs and targets. how="fit": the pieces of a document that is cut (int; 0 … 1.67772e+07; default 0)
+        longer: what how="fit" does with a document that is longer than a row (string; one of 'cut', 'drop', 'error'; default 'cut')
+        max_documents: pieces of documents in a row of how="fit"; 0: any number (int; 0 … 65536; default 0)
+        fill_values: padding of each value, or one number for all (floats; default (0.0,))
+
+    Returns:
+        A tuple of nodes: one for each input, and 2 more.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'], magnitude: float | Node = 0.0, fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """one operation of the policies of automatic augmentation; images of 3 channels (RGB) or 1.
 

@@ -18,6 +18,7 @@
 namespace leat {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The packings and corpora of tests/golden/packing.py.
@@ -68,12 +69,15 @@ std::vector<uint64_t> LengthsOf(const std::string& corpus) {
 struct Packed {
   Packed(const Packing& how, const std::vector<uint64_t>& all)
       : packing(how), lengths(all) {
-    WindowCutter cutter(packing, lengths.size());
-    for (const uint64_t length : lengths) {
-      const auto ended = cutter.Add(length);
-      EXPECT_TRUE(ended.ok()) << ended.status();
-      if (*ended) windows.push_back(cutter.window());
-    }
+    WindowCutter cutter(
+        packing, [&](const PackWindow& window, std::span<const uint64_t> own) {
+          EXPECT_EQ(own.size(), window.documents);
+          windows.push_back(window);
+          return absl::OkStatus();
+        });
+    for (const uint64_t length : lengths)
+      EXPECT_TRUE(cutter.Add(length).ok()) << length;
+    EXPECT_TRUE(cutter.Finish().ok());
   }
 
   std::vector<Piece> RowOf(const PackedRows& rows, uint64_t row) {
@@ -172,14 +176,34 @@ TEST(PackingGoldenTest, WindowsAndRowsAreThoseOfTheSecondImplementation) {
   }
 }
 
-TEST(WindowCutterTest, RefusesDocumentsThatAreTooLongOrTooMany) {
-  WindowCutter cutter({.length = 8}, 1);
-  EXPECT_THAT(
-      std::string(cutter.Add(kMaxDocumentElements + 1).status().message()),
-      HasSubstr("document 0 has 1099511627777 elements: want at most"));
-  ASSERT_TRUE(cutter.Add(8).ok());
-  EXPECT_THAT(std::string(cutter.Add(8).status().message()),
-              HasSubstr("follows the last of 1"));
+TEST(WindowCutterTest, RefusesDocumentsThatAreTooLong) {
+  WindowCutter cutter({.length = 8},
+                      [](const PackWindow&, std::span<const uint64_t>) {
+                        return absl::OkStatus();
+                      });
+  EXPECT_TRUE(cutter.Add(8).ok());
+  EXPECT_THAT(std::string(cutter.Add(kMaxDocumentElements + 1).message()),
+              HasSubstr("document 1 has 1099511627777 elements: want at most"));
+}
+
+// The last window takes up to 2 · kWindowDocuments - 1 documents.
+TEST(WindowCutterTest, TheLastWindowTakesTheRest) {
+  const auto windows_of = [](uint64_t documents) {
+    std::vector<uint64_t> found;
+    WindowCutter cutter({.length = 8}, [&](const PackWindow& window,
+                                           std::span<const uint64_t>) {
+      found.push_back(window.documents);
+      return absl::OkStatus();
+    });
+    for (uint64_t i = 0; i < documents; ++i) EXPECT_TRUE(cutter.Add(1).ok());
+    EXPECT_TRUE(cutter.Finish().ok());
+    return found;
+  };
+  const uint64_t w = kWindowDocuments;
+  EXPECT_THAT(windows_of(0), ElementsAre());
+  EXPECT_THAT(windows_of(2 * w - 1), ElementsAre(2 * w - 1));
+  EXPECT_THAT(windows_of(2 * w), ElementsAre(w, w));
+  EXPECT_THAT(windows_of(3 * w + 5), ElementsAre(w, w, w + 5));
 }
 
 TEST(PackedRowsTest, ErrorsSayWhatThereIs) {

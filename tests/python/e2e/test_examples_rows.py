@@ -16,6 +16,13 @@ def test_token_files_give_the_same_losses_on_other_hosts(tmp_path):
     assert len(losses) == 3 and 1.098 < losses[2] < 1.3 < losses[0] < 4
 
 
+def test_packed_rows_are_the_same_on_other_hosts_and_from_the_middle(tmp_path):
+    whole = run("packing.py", str(tmp_path)).splitlines()
+    assert len(whole) == 40
+    assert all(float(line.rsplit(" ", 2)[1].rstrip("%")) > 95 for line in whole), whole
+    assert run("packing.py", str(tmp_path), "--hosts", "4", "--from-step", "17").splitlines() == whole[17:]
+
+
 def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
     folders = []
     for number, classes in enumerate(np.array_split(sorted(pathlib.Path(few).iterdir()), 3)):

@@ -118,9 +118,9 @@ class FusedCompiler {
 
   // Makes stored values of one size the host's.
   void AddStoredValues() {
-    const std::vector<ValueType>& types = graph_.types[graph_.reader];
+    const std::vector<ValueType>& types = graph_.types[graph_.stored];
     for (uint32_t i = 0; i < types.size(); ++i) {
-      const uint32_t value = ValueIndex(graph_, {graph_.reader, i});
+      const uint32_t value = ValueIndex(graph_, {graph_.stored, i});
       const size_t bytes = HostBytes(value);
       if (bytes == 0) continue;
       PlaceOf(value) = {Place::kHost};

@@ -153,7 +153,7 @@ absl::StatusOr<const DeviceForm*> StageRow::FormOnce(const Step& step) const {
 const ValueType& StageBuilder::TypeOf(uint32_t value) const {
   const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
   return value < nodes ? graph_.types[value][0]
-                       : graph_.types[graph_.reader][value - nodes];
+                       : graph_.types[graph_.stored][value - nodes];
 }
 
 bool StageBuilder::IsStatic(uint32_t value) const {
@@ -165,7 +165,8 @@ bool StageBuilder::IsStatic(uint32_t value) const {
 std::vector<Tensor> StageBuilder::Shapes(size_t values) const {
   std::vector<Tensor> shapes(values);
   for (uint32_t value = 0; value < values; ++value) {
-    if (value == graph_.reader || !IsStatic(value)) continue;
+    if (value == graph_.reader || value == graph_.stored || !IsStatic(value))
+      continue;
     const ValueType& type = TypeOf(value);
     Tensor& tensor = shapes[value];
     tensor.dtype = type.dtype;

@@ -31,11 +31,12 @@ class Compiler {
     for (const auto& [name, ref] : graph_.outputs) Use(ref, 0);
   }
 
-  absl::StatusOr<std::vector<Step>> Run(uint32_t reader) {
+  absl::StatusOr<std::vector<Step>> Run() {
     // A fused step runs where its last operator would.
     std::map<uint32_t, Step> steps;
     for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (i == reader || absorbed_[i]) continue;
+      if (i == checked_.reader || i == checked_.stored || absorbed_[i])
+        continue;
       ASSIGN_OR_RETURN(Step step, Compile(i));
       step.dtype = types_[step.node][0].dtype;
       step.needs = NeedsOf(i, step);
@@ -291,17 +292,17 @@ class Compiler {
 }  // namespace
 
 uint32_t ValueIndex(const CheckedGraph& graph, const NodeRef& ref) {
-  if (ref.node != graph.reader) return ref.node;
+  if (ref.node != graph.stored) return ref.node;
   return static_cast<uint32_t>(graph.graph.nodes.size()) + ref.output;
 }
 
 size_t NumValues(const CheckedGraph& graph) {
-  return graph.graph.nodes.size() + graph.types[graph.reader].size();
+  return graph.graph.nodes.size() + graph.types[graph.stored].size();
 }
 
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
                                                bool fuse) {
-  return Compiler(graph, fuse).Run(graph.reader);
+  return Compiler(graph, fuse).Run();
 }
 
 namespace {
@@ -330,13 +331,13 @@ std::vector<uint32_t> NeededAlways(const RowProgram::State& program) {
 absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     const CheckedGraph& graph, bool fuse) {
   auto state = std::make_unique<State>();
-  state->stored = graph.types[graph.reader];
+  state->stored = graph.types[graph.stored];
   state->fields = graph.schema.fields;
   state->places.assign(graph.graph.nodes.size(), -1);
   for (size_t f = 0; f < graph.graph.outputs.size(); ++f) {
     const NodeRef& ref = graph.graph.outputs[f].second;
     state->field_values.push_back(ValueIndex(graph, ref));
-    if (ref.node != graph.reader && state->places[ref.node] < 0)
+    if (ref.node != graph.stored && state->places[ref.node] < 0)
       state->places[ref.node] = static_cast<int>(f);
   }
   ASSIGN_OR_RETURN(state->steps, CompileSteps(graph, fuse));

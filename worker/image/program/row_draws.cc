@@ -35,7 +35,7 @@ std::vector<DrawOf> MadeOf(const CheckedGraph& checked) {
   std::vector<DrawOf> made_of(nodes.size(), DrawOf::kNothing);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     DrawOf& own = made_of[i];
-    if (i == checked.reader) own = DrawOf::kSample;
+    if (i == checked.stored) own = DrawOf::kSample;
     if (nodes[i].op == "partner") own = DrawOf::kPartner;
     for (const NodeRef& ref : nodes[i].inputs)
       own = std::max(own, made_of[ref.node]);

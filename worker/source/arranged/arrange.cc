@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,85 +15,16 @@
 #include "core/pipeline/shape_inference.h"
 #include "core/selection/condition.h"
 #include "core/status.h"
-#include "leat/stored/v1/records.pb.h"
-#include "worker/source/arranged/chosen_samples.h"
+#include "worker/source/arranged/item_writer.h"
 #include "worker/source/arranged/numbers.h"
+#include "worker/source/arranged/row_packer.h"
 #include "worker/source/each_file.h"
-#include "worker/source/index_blob.h"
 
 namespace leat::worker {
 namespace {
 
 // Part of the hashes, so that another rule gives another dataset.
 constexpr std::string_view kArrangedVersion = "leat.arranged.v1";
-
-// Cuts items into blocks, and hashes them all.
-class ItemWriter {
- public:
-  explicit ItemWriter(const SourceLimits& limits)
-      : blob_(limits),
-        in_blocks_(limits.blocks != nullptr),
-        // A message has more than its gaps.
-        block_bytes_(limits.blocks == nullptr
-                         ? std::numeric_limits<uint64_t>::max()
-                         : std::max<uint64_t>(limits.block_bytes, 64) - 32) {}
-
-  absl::Status Begin(const std::string& text, const Digest& base) {
-    stored::v1::ArrangedHead head;
-    head.set_text(text);
-    head.set_base_fingerprint(BytesOf(base));
-    return blob_.Add(head);
-  }
-  absl::Status Add(uint64_t sample) {
-    ChosenSamples::Append(sample, std::exchange(before_, sample), &gaps_);
-    ++in_block_;
-    ++items_;
-    hashed_.push_back(sample);
-    if (hashed_.size() == kHashedAtATime) HashMore();
-    return gaps_.size() < block_bytes_ ? absl::OkStatus() : EndBlock();
-  }
-  // A condition that chooses few samples of many has a block from time to time,
-  // which tells the coordinator that the listing goes on.
-  absl::Status Walked(uint64_t samples) {
-    walked_ += samples;
-    if (walked_ < kWalkedByBlock || in_block_ == 0) return absl::OkStatus();
-    return EndBlock();
-  }
-  absl::StatusOr<std::string> Finish() {
-    if (in_block_ > 0) RETURN_IF_ERROR(EndBlock());
-    HashMore();
-    return blob_.Finish();
-  }
-
-  uint64_t items() const { return items_; }
-  Digest TakeDigest() { return hash_.Finish(); }
-
- private:
-  static constexpr size_t kHashedAtATime = 8192;
-  static constexpr uint64_t kWalkedByBlock = 1 << 20;
-
-  void HashMore() {
-    hash_.Update(std::as_bytes(std::span(hashed_)));
-    hashed_.clear();
-  }
-  absl::Status EndBlock() {
-    stored::v1::ChosenSamples block;
-    block.set_samples(in_block_);
-    block.set_gaps(std::exchange(gaps_, {}));
-    before_ = walked_ = 0;
-    RETURN_IF_ERROR(blob_.Add(block, std::exchange(in_block_, 0)));
-    // A block has one message, also where two would fit.
-    return in_blocks_ ? blob_.Finish().status() : absl::OkStatus();
-  }
-
-  BlobWriter blob_;
-  const bool in_blocks_;
-  const uint64_t block_bytes_;
-  Sha256 hash_;
-  std::vector<uint64_t> hashed_;  // not yet
-  std::string gaps_;
-  uint64_t before_ = 0, in_block_ = 0, items_ = 0, walked_ = 0;
-};
 
 Digest ArrangedHash(const Digest& base, const std::string& text,
                     const Digest& items) {
@@ -146,7 +77,7 @@ class Filter {
     if (const MonotonicTime now = Clock::Real().Now(); now >= tell_at_) {
       tell_at_ = now + kTellEvery;
       LOG_INFO("arrangement.filtering {} walked={} chosen={}", what_, walked_,
-               writer_->items());
+               writer_->chosen());
     }
     return limits_->blocks == nullptr ? absl::OkStatus()
                                       : writer_->Walked(walked);
@@ -167,6 +98,23 @@ class Filter {
   MonotonicTime tell_at_ = Clock::Real().Now() + kTellEvery;
 };
 
+// Returns the types of the base's reader's outputs.
+absl::StatusOr<std::vector<ValueType>> TypesOf(const ArrangeFrom& from) {
+  if (!from.base.types.empty()) return from.base.types;
+  Node reader = from.reader;
+  return InferTypes(&reader, {});
+}
+
+absl::StatusOr<std::unique_ptr<ItemWriter>> WriterOf(
+    const Arrangement& arrangement, const ArrangeFrom& from,
+    const SourceLimits& limits) {
+  if (!arrangement.pack) return std::make_unique<ChosenWriter>(limits);
+  ASSIGN_OR_RETURN(std::vector<ValueType> types, TypesOf(from));
+  const bool chosen = IsSet(arrangement.samples) || !arrangement.where.empty();
+  return std::make_unique<RowPacker>(*arrangement.pack, std::move(types),
+                                     chosen, &from.source, limits);
+}
+
 absl::Status WriteChosen(const Arrangement& arrangement,
                          const ArrangeFrom& from, const SourceLimits& limits,
                          ItemWriter* writer) {
@@ -178,11 +126,7 @@ absl::Status WriteChosen(const Arrangement& arrangement,
     return for_each([&](uint64_t sample) { return writer->Add(sample); });
   ASSIGN_OR_RETURN(const Condition condition,
                    Condition::Parse(arrangement.where));
-  std::vector<ValueType> types = from.base.types;
-  if (types.empty()) {
-    Node reader = from.reader;
-    ASSIGN_OR_RETURN(types, InferTypes(&reader, {}));
-  }
+  ASSIGN_OR_RETURN(const std::vector<ValueType> types, TypesOf(from));
   ASSIGN_OR_RETURN(const Columns columns,
                    Columns::Bind(condition, {.reader = from.reader,
                                              .types = types,
@@ -195,7 +139,7 @@ absl::Status WriteChosen(const Arrangement& arrangement,
   RETURN_IF_ERROR(
       for_each([&](uint64_t sample) { return filter.Add(sample); }));
   RETURN_IF_ERROR(filter.Flush());
-  if (writer->items() > 0) return absl::OkStatus();
+  if (writer->chosen() > 0) return absl::OkStatus();
   return InvalidArgument("where leaves 0 of {} samples: {}", filter.walked(),
                          condition.CanonicalText());
 }
@@ -210,23 +154,25 @@ absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
     return DataLoss("dataset {}: its index has {} samples: want {}", base.name,
                     from.source.num_samples(), base.shards.num_samples());
   const std::string text = CanonicalText(arrangement);
-  ItemWriter writer(limits);
-  RETURN_IF_ERROR(writer.Begin(text, base.fingerprint));
-  RETURN_IF_ERROR(WriteChosen(arrangement, from, limits, &writer));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ItemWriter> writer,
+                   WriterOf(arrangement, from, limits));
+  RETURN_IF_ERROR(writer->Begin(text, base.fingerprint));
+  RETURN_IF_ERROR(WriteChosen(arrangement, from, limits, writer.get()));
   BuiltIndex built;
-  ASSIGN_OR_RETURN(built.blob, writer.Finish());
-  const uint64_t items = writer.items();
+  ASSIGN_OR_RETURN(built.blob, writer->Finish());
+  const uint64_t items = writer->items();
   ASSIGN_OR_RETURN(
       built.shards,
       ShardTable::Uniform(items, ShardTable::DefaultShardSize(items)));
-  const Digest digest = writer.TakeDigest();
+  const Digest digest = writer->TakeDigest();
   built.fingerprint = ArrangedHash(base.fingerprint, text, digest);
   if (base.content != Digest{})
     built.content = ArrangedHash(
         base.content, CanonicalText(arrangement, /*place=*/false), digest);
-  built.bytes = ShareOf(base, items);
+  built.bytes = ShareOf(base, writer->chosen());
   built.classes = base.classes;
   built.types = base.types;
+  built.passed_over = writer->TakePassedOver();
   built.name = fmt::format("{} › {}", base.name, ShownText(arrangement));
   return built;
 }

@@ -28,6 +28,7 @@ namespace leat::worker {
 struct ArrangedBase {
   std::shared_ptr<const Source> source;
   Digest fingerprint{};
+  SourceLimits limits{};
 };
 
 // Opens what Arrange made (arrange.h). `fingerprint`: the arranged dataset's.

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/source/varint.h"
 
 namespace leat::worker {
 namespace {
-
-constexpr int kMaxVarintBytes = 10;
 
 uint64_t ToZigzag(int64_t number) {
   return (static_cast<uint64_t>(number) << 1) ^
@@ -17,28 +16,11 @@ uint64_t ToZigzag(int64_t number) {
 }
 uint64_t FromZigzag(uint64_t zigzag) { return (zigzag >> 1) ^ -(zigzag & 1); }
 
-// Takes a varint from the front. Returns false if there is none.
-bool TakeVarint(std::string_view* bytes, uint64_t* value) {
-  *value = 0;
-  for (int i = 0; i < kMaxVarintBytes; ++i) {
-    if (static_cast<size_t>(i) >= bytes->size()) return false;
-    const auto byte = static_cast<uint8_t>((*bytes)[static_cast<size_t>(i)]);
-    *value |= uint64_t{byte & 0x7fu} << (7 * i);
-    if (byte >= 0x80) continue;
-    bytes->remove_prefix(static_cast<size_t>(i) + 1);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void ChosenSamples::Append(uint64_t sample, uint64_t before,
                            std::string* bytes) {
-  uint64_t zigzag = ToZigzag(static_cast<int64_t>(sample - before));
-  for (; zigzag >= 0x80; zigzag >>= 7)
-    *bytes += static_cast<char>(zigzag | 0x80);
-  *bytes += static_cast<char>(zigzag);
+  AppendVarint(ToZigzag(static_cast<int64_t>(sample - before)), bytes);
 }
 
 absl::StatusOr<ChosenSamples> ChosenSamples::Parse(std::string bytes,

@@ -43,6 +43,12 @@ class TokensSource final : public PackedSource {
                        .index = place.document};
   }
 
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    if (column != "length") return Source::IndexedColumn(column, sample);
+    return static_cast<int64_t>(PlaceOf(sample).bytes / element_);
+  }
+
  private:
   struct Place {
     size_t file = 0;

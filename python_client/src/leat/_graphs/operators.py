@@ -73,7 +73,7 @@ class OperatorInfo:
     """One operator; `inputs` and `outputs` are counts.
 
     If `outputs_of` is not empty, it names a list argument: the operator has one output for each of its values, and a
-    call returns a tuple of them.
+    call returns a tuple of them. A variadic one takes more inputs than `inputs`, and has an output more for each.
     """
 
     name: str
@@ -83,9 +83,12 @@ class OperatorInfo:
     random: bool
     args: tuple[Arg, ...]
     outputs_of: str = ""
+    variadic: bool = False
 
     @property
     def input_names(self) -> tuple[str, ...]:
+        if self.variadic:
+            return ("inputs",)
         return ("input",) if self.inputs == 1 else tuple(f"input{i}" for i in range(self.inputs))
 
     @property
@@ -97,12 +100,15 @@ class OperatorInfo:
         """Returns the docstring for help() and the stubs."""
         lines = [self.doc + (". Draws anew for each sample and epoch." if self.random else "."), ""]
         kind = "a node, or numbers" if self.name in _TAKE_NUMBERS else "a node"
+        kind = "nodes, one or more" if self.variadic else kind
         entries = [f"{name}: {kind} (positional)" for name in self.input_names]
         entries += [arg.describe() for arg in self.args]
         if entries:
             lines += ["Args:", *("    " + entry for entry in entries), ""]
         if self.outputs_of:
             returns = f"A tuple of nodes, one for each of {self.outputs_of}; of one, too: (x,) = fn.{self.name}(…)."
+        elif self.variadic:
+            returns = f"A tuple of nodes: one for each input, and {self.outputs} more."
         else:
             returns = "A node." if self.outputs == 1 else f"A tuple of {self.outputs} nodes."
         lines += ["Returns:", "    " + returns, ""]
@@ -150,6 +156,7 @@ def table() -> tuple[OperatorInfo, ...]:
             random=bool(entry.get("random")),
             args=tuple(_arg(arg) for arg in entry["args"]),
             outputs_of=entry.get("outputs_of", ""),
+            variadic=bool(entry.get("variadic")),
         )
         for entry in entries
     )
@@ -256,16 +263,17 @@ def _is_none(operator_name: str, arg: Arg, value: Any) -> bool:
 
 def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Splits a call into inputs and given arguments by name."""
-    inputs = list(args[: info.inputs])
+    inputs = list(args if info.variadic else args[: info.inputs])
     if info.name in _TAKE_NUMBERS:
         inputs = [constant(value) for value in inputs]
     for i, value in enumerate(inputs):
         if not isinstance(value, Node):
-            raise _wrong(f"fn.{info.name}: {info.input_names[i]}", value, "the output of another operator")
+            name = f"inputs[{i}]" if info.variadic else info.input_names[i]
+            raise _wrong(f"fn.{info.name}: {name}", value, "the output of another operator")
     if len(inputs) < info.inputs:
         raise InvalidArgument(f"fn.{info.name}: {len(inputs)} inputs given; expected {info.inputs}, before all else")
     names = [arg.name for arg in info.args]
-    positional = args[info.inputs :]
+    positional = args[len(inputs) :]
     if len(positional) > len(names):
         raise InvalidArgument(
             f"fn.{info.name}: {len(args)} positional values given; expected at most {info.inputs + len(names)}"
@@ -285,23 +293,27 @@ def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _signature(info: OperatorInfo) -> inspect.Signature:
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in info.input_names]
+    kind = inspect.Parameter.VAR_POSITIONAL if info.variadic else inspect.Parameter.POSITIONAL_ONLY
+    parameters = [inspect.Parameter(name, kind) for name in info.input_names]
     optional_seen = False
-    for arg in info.args:
+    for i, arg in enumerate(info.args):
         # A required argument after an optional one can be given by name only.
         optional_seen = optional_seen or arg.default is not _REQUIRED
-        by_name = optional_seen and any(a.default is _REQUIRED for a in info.args[info.args.index(arg) :])
+        required_later = any(later.default is _REQUIRED for later in info.args[i:])
+        by_name = info.variadic or (optional_seen and required_later)
         kind = inspect.Parameter.KEYWORD_ONLY if by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters.append(inspect.Parameter(arg.name, kind, default=arg.default, annotation=arg.annotation))
-    if info.outputs_of:
+    if info.outputs_of or info.variadic:
         result = "tuple[Node, ...]"
     else:
         result = "Node" if info.outputs == 1 else f"tuple[{', '.join(['Node'] * info.outputs)}]"
     return inspect.Signature(parameters, return_annotation=result)
 
 
-def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -> int:
-    """Returns how many outputs a call with these arguments has."""
+def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any], inputs: int) -> int:
+    """Returns how many outputs a call with these arguments, and so many inputs, has."""
+    if info.variadic:
+        return info.outputs + inputs
     if not info.outputs_of:
         return info.outputs
     values_of = values.get(info.outputs_of, args[info.outputs_of].default)
@@ -339,8 +351,8 @@ def make_function(info: OperatorInfo) -> Callable[..., Any]:
         if info.name.startswith("readers."):
             _make_absolute(info.name, values)
         operation = Operation(info.name, tuple(inputs), values)
-        outputs = tuple(Node(operation, i) for i in range(_outputs(info, args_by_name, values)))
-        return outputs[0] if info.outputs == 1 and not info.outputs_of else outputs
+        outputs = tuple(Node(operation, i) for i in range(_outputs(info, args_by_name, values, len(inputs))))
+        return outputs[0] if len(outputs) == 1 and not info.outputs_of else outputs
 
     call.__name__ = info.name.rpartition(".")[2]
     call.__qualname__ = info.name

@@ -26,13 +26,14 @@ def _parameter(info: operators.OperatorInfo) -> str:
     keyword_only = False
     positional = len(info.input_names)
     for i, parameter in enumerate(signature.parameters.values()):
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only and not info.variadic:
             keyword_only = True
             parts.append("*")
         annotation = info.input_annotation if i < positional else parameter.annotation
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        parts.append(f"{parameter.name}: {annotation}{default}")
-        if i == positional - 1:
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        parts.append(f"{stars}{parameter.name}: {annotation}{default}")
+        if i == positional - 1 and not stars:
             parts.append("/")
     return ", ".join(parts)
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The oracle's selections: it reads all records, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/plan/arrangement.h"
+#include "core/selection/condition.h"
+#include "core/status.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+// The records that a selection takes, by the plain list of their numbers.
+class SelectedSource final : public Source {
+ public:
+  SelectedSource(std::unique_ptr<Source> all, std::vector<uint64_t> chosen)
+      : all_(std::move(all)), chosen_(std::move(chosen)) {}
+
+  uint64_t num_samples() const override { return chosen_.size(); }
+  uint64_t RecordOf(uint64_t sample) const override {
+    return all_->RecordOf(chosen_[sample]);
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    return all_->Read(chosen_[sample]);
+  }
+  const Digest& fingerprint() const override { return all_->fingerprint(); }
+  std::string Describe(uint64_t sample) const override {
+    return all_->Describe(chosen_[sample]);
+  }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return all_->Locate(chosen_[sample]);
+  }
+
+ private:
+  const std::unique_ptr<Source> all_;
+  const std::vector<uint64_t> chosen_;
+};
+
+// Returns the numbers of a local .npy file of version 1 with '<i8'.
+inline std::vector<uint64_t> NumbersOf(std::string_view uri) {
+  if (uri.starts_with("file://")) uri.remove_prefix(7);
+  std::ifstream file{std::string(uri), std::ios::binary};
+  const std::string bytes{std::istreambuf_iterator<char>(file),
+                          std::istreambuf_iterator<char>()};
+  const size_t header = 10 + static_cast<uint8_t>(bytes[8]) +
+                        256 * static_cast<uint8_t>(bytes[9]);
+  std::vector<uint64_t> numbers((bytes.size() - header) / 8);
+  std::memcpy(numbers.data(), bytes.data() + header, 8 * numbers.size());
+  return numbers;
+}
+
+inline std::vector<uint64_t> ChosenBy(const Arrangement& arrangement,
+                                      uint64_t samples) {
+  const Numbers& numbers = arrangement.samples;
+  if (!numbers.list.empty()) return numbers.list;
+  if (!numbers.uri.empty()) return NumbersOf(numbers.uri);
+  std::vector<uint64_t> chosen;
+  for (uint64_t sample = 0; sample < samples; ++sample)
+    if (numbers.step == 0 || (sample >= numbers.begin && sample < numbers.end &&
+                              (sample - numbers.begin) % numbers.step == 0))
+      chosen.push_back(sample);
+  return chosen;
+}
+
+// Returns the value of a column of an image folder: of its record, and of
+// nothing that a listing knows.
+inline ColumnValue ValueOf(const std::string& column,
+                           const StoredSample& stored, std::string_view name) {
+  const std::span<const std::byte> file = stored.fields[0].bytes;
+  if (column == "name") return name;
+  if (column == "bytes") return static_cast<int64_t>(file.size());
+  if (column == "label") {
+    int32_t label = 0;
+    std::memcpy(&label, stored.fields[1].bytes.data(), sizeof label);
+    return int64_t{label};
+  }
+  JpegDecoder decoder{ImageLimits{}};
+  if (!decoder.Open(file).ok()) return {};
+  const ImageSize size = decoder.header().size;
+  const bool turned = decoder.header().orientation >= 5;
+  return (column == "width") != turned ? size.width : size.height;
+}
+
+// Reads all records, one after the other.
+inline absl::StatusOr<std::vector<uint64_t>> ThoseWhere(
+    const std::string& where, const Source& source, const std::string& root,
+    const std::vector<uint64_t>& samples) {
+  ASSIGN_OR_RETURN(const Condition condition, Condition::Parse(where));
+  std::vector<uint64_t> chosen;
+  for (const uint64_t sample : samples) {
+    ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
+    const std::string name = source.Describe(sample).substr(root.size() + 1);
+    std::vector<ColumnValue> values;
+    for (const ColumnName& column : condition.columns())
+      values.push_back(ValueOf(column.name, stored, name));
+    if (condition.Holds(values)) chosen.push_back(sample);
+  }
+  return chosen;
+}
+
+}  // namespace leat::worker
