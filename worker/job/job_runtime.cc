@@ -118,8 +118,10 @@ std::shared_ptr<const JobRuntime::Reading> JobRuntime::BeginReading(
   const auto batch = static_cast<double>(job_->spec.batch);
   auto reading = std::make_shared<Reading>();
   // If rows are dealt out in shares, an epoch says nothing about how often a
-  // record is read.
-  const uint64_t end_epoch = HasShareLayout(job_->spec) ? 0 : end.end_epoch;
+  // record is read; and the only epoch of a stream has no end.
+  const bool by_epoch = !HasShareLayout(job_->spec) &&
+                        job_->spec.last_batch != LastBatch::kStream;
+  const uint64_t end_epoch = by_epoch ? end.end_epoch : 0;
   for (const auto& source : sources_)
     reading->of_sources_.push_back(std::make_unique<FormHorizon::Reading>(
         SampleCache::HorizonOf(source->records().in_memory()),

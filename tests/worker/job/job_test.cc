@@ -294,6 +294,21 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
   EXPECT_TRUE(job.CheckRequest({.epoch = 7, .rows = {0}, .samples = {5}}).ok());
 }
 
+TEST_F(JobTest, AStreamReadsItsRecordsAgainWhateverItsIteratorsEnd) {
+  const auto left = [&](LastBatch last_batch) {
+    FakeJob made = Job();
+    made.info.spec.last_batch = last_batch;
+    const auto job = Create(*FinishFakeJob(std::move(made)));
+    EXPECT_TRUE(job.ok()) << job.status();
+    const auto reading = (*job)->BeginReading({.end_epoch = 1});
+    reading->At(0, 0);
+    return SampleCache::HorizonOf((*job)->sources()[0]->records().in_memory())
+        ->UsesAfter((*job)->job().plan_hash, 0);
+  };
+  EXPECT_EQ(left(LastBatch::kDrop), 0);
+  EXPECT_EQ(left(LastBatch::kStream), FormHorizon::kWithoutBound);
+}
+
 TEST_F(JobTest, AsksOfAStreamAreOfItsOneEpoch) {
   FakeJob made = Job();
   made.info.spec.last_batch = LastBatch::kStream;
