@@ -6,7 +6,6 @@
 
 #include "core/packing/pack_node.h"
 #include "core/pipeline/operator_table.h"
-#include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 
 namespace leat {
@@ -17,26 +16,9 @@ namespace {
 TypesOr InferPack(Node* node, std::span<const ValueType> inputs) {
   ASSIGN_OR_RETURN(const PackNode pack, ReadPackNode(*node));
   const auto length = static_cast<int64_t>(pack.packing.length);
-  std::vector<ValueType> types;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    ValueType type = inputs[i];
-    RETURN_IF_ERROR(WantTensor(type));
-    bool open_once = !type.shape.empty() && type.shape[0] < 0;
-    for (size_t axis = 1; axis < type.shape.size(); ++axis)
-      open_once = open_once && type.shape[axis] > 0;
-    if (!open_once)
-      return InvalidArgument(
-          "input {} is {}, want a value whose first size alone differs from "
-          "sample to sample, such as int32[?]",
-          i, TypeText(type));
-    if (!pack.FillFits(i, type.dtype))
-      return InvalidArgument(
-          "argument \"fill_values\" has {} for input {}, "
-          "want a value of {}",
-          pack.FillOf(i), i, Name(type.dtype));
-    type.shape[0] = length;
-    types.push_back(std::move(type));
-  }
+  RETURN_IF_ERROR(CheckPackedTypes(pack, inputs));
+  std::vector<ValueType> types(inputs.begin(), inputs.end());
+  for (ValueType& type : types) type.shape[0] = length;
   for (int i = 0; i < 2; ++i)
     types.push_back({ValueType::Kind::kTensor, DType::kInt32, {length}});
   return types;

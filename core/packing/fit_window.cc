@@ -8,12 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/packing/open_rows.h"
+#include "core/packing/windows.h"
 #include "core/status.h"
 
 namespace leat {
 namespace {
 
-constexpr uint64_t kMaxPieces = uint64_t{1} << 28;
+// A window ends with the document that has its 65,536th piece.
+constexpr uint64_t kMaxPieces = kWindowPieces + kMaxDocumentPieces;
 
 // Returns the numbers of the pieces, the longest first; equal ones stay in
 // their order. It is a radix sort by bytes, which is stable.

@@ -27,9 +27,10 @@ namespace leat {
 
 class FitWindow {
  public:
-  // `lengths`: of the window's documents, in elements. kInvalidArgument: as
-  // PiecesOf, or over 2^28 pieces. Takes some tens of nanoseconds a piece, and scratch memory
-  // of 4 bytes for each element of a row. REQUIRES: CheckPacking is ok.
+  // `lengths`: of the window's documents, in elements. Takes some tens of
+  // nanoseconds for each piece, and scratch memory of 4 bytes for each element
+  // of a row. kInvalidArgument: as PiecesOf, or more pieces than a window may
+  // have. REQUIRES: CheckPacking is ok.
   static absl::StatusOr<FitWindow> Pack(const Packing& packing,
                                         std::span<const uint64_t> lengths);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/packing/pack_node.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
+#include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/value_types.h"
@@ -81,6 +83,45 @@ absl::Status CheckPackNode(const PackNode& node) {
         "input",
         fills, values);
   return absl::OkStatus();
+}
+
+size_t PackedElementBytes(const ValueType& type) {
+  size_t bytes = SizeOf(type.dtype);
+  for (size_t axis = 1; axis < type.shape.size(); ++axis)
+    bytes *= static_cast<size_t>(type.shape[axis]);
+  return bytes;
+}
+
+absl::Status CheckPackedTypes(const PackNode& node,
+                              std::span<const ValueType> types) {
+  // segment_ids and positions
+  uint64_t row_bytes = 2 * sizeof(int32_t) * node.packing.length;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const ValueType& type = types[i];
+    uint64_t bytes = SizeOf(type.dtype) * node.packing.length;
+    bool open_once = type.kind == ValueType::Kind::kTensor &&
+                     !type.shape.empty() && type.shape[0] < 0;
+    for (size_t axis = 1; axis < type.shape.size() && open_once; ++axis) {
+      const auto side = static_cast<uint64_t>(type.shape[axis]);
+      open_once = type.shape[axis] > 0;
+      bytes = side > kMaxRowBytes ? kMaxRowBytes + 1 : bytes * side;
+      bytes = std::min<uint64_t>(bytes, kMaxRowBytes + 1);
+    }
+    if (!open_once)
+      return InvalidArgument(
+          "input {} is {}, want a tensor whose first size alone differs from "
+          "sample to sample, such as int32[?]",
+          i, TypeText(type));
+    if (!node.FillFits(i, type.dtype))
+      return InvalidArgument(
+          "argument \"fill_values\" has {} for input {}, want a value of {}",
+          node.FillOf(i), i, Name(type.dtype));
+    row_bytes += bytes;
+  }
+  if (row_bytes <= kMaxRowBytes) return absl::OkStatus();
+  return InvalidArgument(
+      "rows of length={} have over {} bytes: want shorter ones",
+      node.packing.length, kMaxRowBytes);
 }
 
 std::string CanonicalText(const PackNode& node) {

@@ -12,12 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/packing/packing.h"
 #include "core/pipeline/graph.h"
+#include "core/pipeline/operators.h"
 #include "core/tensor/tensor.h"
 
 namespace leat {
@@ -44,6 +46,16 @@ inline constexpr size_t kMaxPackedValues = 16;
 // kInvalidArgument: CheckPacking refuses the packing, other than 1 to
 // kMaxPackedValues values, or other than one number of padding, or one a value.
 absl::Status CheckPackNode(const PackNode& node);
+
+// Checks the types of the values that are packed, in their order.
+// kInvalidArgument: one is no tensor whose first size alone is open, it cannot
+// store its padding, or a row would have over kMaxRowBytes. REQUIRES: as many
+// types as values.
+absl::Status CheckPackedTypes(const PackNode& node,
+                              std::span<const ValueType> types);
+// Returns the bytes of one element of a packed value: of all but its first
+// axis. REQUIRES: CheckPackedTypes.
+size_t PackedElementBytes(const ValueType& type);
 
 // kInvalidArgument names the argument, its value and what was expected.
 // REQUIRES: its operator is "pack", and its arguments are complete and have their types.

@@ -13,6 +13,9 @@
 #include "worker/source/arranged/arrange.h"
 #include "worker/source/arranged/arranged_source.h"
 #include "worker/source/arranged/numbers.h"
+#include "worker/source/arranged/packed_index_writer.h"
+#include "worker/source/arranged/packing_message.h"
+#include "worker/source/index_blob.h"
 
 namespace leat::worker::arranged_fuzz {
 namespace {
@@ -51,7 +54,8 @@ void RunIndex(std::string_view bytes) {
   if (!source.ok()) return fuzz::Require(!Message(source.status()).empty());
   const uint64_t samples = (*source)->num_samples();
   for (uint64_t sample = 0; sample < samples; sample += 1 + samples / 100)
-    fuzz::Require((*source)->RecordOf(sample) < kSamples);
+    fuzz::Require((*source)->RecordOf(sample) < (*source)->num_records());
+  if (samples > 0) fuzz::Require(!(*source)->Describe(samples - 1).empty());
 }
 
 void RunFile(std::string_view bytes) {
@@ -80,6 +84,26 @@ std::string NumbersOf(const std::string& dict, const std::string& data) {
          '\0' + header + data;
 }
 
+// Returns an index of packed rows, of documents of 0 to 9 elements.
+std::string PackedIndex(const Packing& packing, bool chosen) {
+  const std::vector<ValueType> types = {
+      {ValueType::Kind::kTensor, DType::kInt32, {-1}}};
+  stored::v1::ArrangedHead head;
+  head.set_base_fingerprint(BytesOf(TheBase().info.fingerprint));
+  *head.mutable_packing() = ToStored({packing, {0}, {0}}, types);
+  BlobWriter blob({});
+  fuzz::Require(blob.Add(head).ok());
+  PackedIndexWriter writer(
+      packing, chosen, 1 << 20,
+      [&](const stored::v1::PackedBlock& block, uint64_t rows) {
+        return blob.Add(block, rows);
+      });
+  for (uint64_t i = 0; i < 200; ++i)
+    fuzz::Require(writer.Add(chosen ? 999 - i : i, i % 10).ok());
+  fuzz::Require(writer.Finish().ok());
+  return *blob.Finish();
+}
+
 std::vector<std::string> Seeds() {
   const Base& base = TheBase();
   std::vector<std::string> seeds;
@@ -92,6 +116,8 @@ std::vector<std::string> Seeds() {
     fuzz::Require(index.ok());
     seeds.push_back(index->blob);
   }
+  seeds.push_back(PackedIndex({.length = 16, .overlap = 1}, false));
+  seeds.push_back(PackedIndex({.how = PackHow::kFit, .length = 16}, true));
   seeds.push_back(NumbersOf(
       "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc"));
   seeds.push_back(

@@ -114,6 +114,29 @@ std::vector<absl::StatusOr<StoredSample>> BlockSource::ReadMany(
   return stored;
 }
 
+std::vector<absl::StatusOr<StoredPart>> BlockSource::ReadParts(
+    std::span<const RecordPart> parts) const {
+  std::vector<absl::StatusOr<StoredPart>> stored;
+  stored.reserve(parts.size());
+  while (!parts.empty()) {
+    const size_t block = BlockOf(parts.front().sample);
+    std::vector<RecordPart> locals;
+    for (const RecordPart& part : parts) {
+      if (BlockOf(part.sample) != block) break;
+      locals.push_back({Local(part.sample, block), part.begin, part.count});
+    }
+    const absl::StatusOr<std::shared_ptr<const Source>> source = Get(block);
+    if (source.ok()) {
+      for (absl::StatusOr<StoredPart>& each : (*source)->ReadParts(locals))
+        stored.push_back(std::move(each));
+    } else {
+      stored.resize(stored.size() + locals.size(), source.status());
+    }
+    parts = parts.subspan(locals.size());
+  }
+  return stored;
+}
+
 size_t BlockSource::Nearby(std::span<const uint64_t> samples,
                            const NearbyLimits& limits) const {
   const size_t block = BlockOf(samples.front());

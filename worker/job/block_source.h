@@ -47,6 +47,8 @@ class BlockSource final : public Source {
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const override;
+  std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const override;
   // Counts the samples that are in the block of the first, if it is here.
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override;

@@ -55,6 +55,20 @@ std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
   return stored;
 }
 
+std::vector<absl::StatusOr<StoredPart>> Source::ReadParts(
+    std::span<const RecordPart> parts) const {
+  std::vector<uint64_t> samples;
+  for (const RecordPart& part : parts) samples.push_back(part.sample);
+  std::vector<absl::StatusOr<StoredPart>> stored;
+  for (absl::StatusOr<StoredSample>& whole : ReadMany(samples)) {
+    if (whole.ok())
+      stored.push_back(StoredPart{.stored = *std::move(whole)});
+    else
+      stored.push_back(whole.status());
+  }
+  return stored;
+}
+
 absl::StatusOr<int64_t> Source::IndexedColumn(std::string_view column,
                                               uint64_t) const {
   return Unimplemented("the index has no column \"{}\"", column);

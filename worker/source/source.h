@@ -82,6 +82,19 @@ struct RecordPlace {
   std::optional<uint64_t> index;  // among the file's records
 };
 
+// Elements of a record's outputs, along the axis whose size differs from record
+// to record: `count` of them after the first `begin`.
+struct RecordPart {
+  uint64_t sample = 0;
+  uint64_t begin = 0, count = 0;
+};
+struct StoredPart {
+  StoredSample stored;
+  // How many elements the record has, if `stored` is the part alone; nullopt:
+  // `stored` is the whole record.
+  std::optional<uint64_t> elements;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -111,6 +124,11 @@ class Source {
   // by one request if storage is remote; if that is refused, each by itself.
   virtual std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const;
+  // Reads parts of records; each has a separate result, as Read's. A format that
+  // cannot read less than a record gives the whole. kDataLoss: the record has
+  // fewer elements.
+  virtual std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const;
   // Returns how many of the first of these, in their order in one file,
   // ReadMany reads by one request: 1 or more. Cheap; reads nothing.
   virtual size_t Nearby(std::span<const uint64_t> samples,

@@ -105,7 +105,9 @@ TEST(Pack, RefusesValuesOfOneSizeAndOfSeveralOpenSizes) {
   EXPECT_THAT(error(PackedTensor(DType::kInt32, {-1, -1})),
               HasSubstr("whose first size alone differs"));
   EXPECT_THAT(error(PackedTensor(DType::kInt32, {})), HasSubstr("input 0 is"));
-  EXPECT_THAT(error({ValueType::Kind::kEncoded}), HasSubstr("tensor"));
+  EXPECT_THAT(error({ValueType::Kind::kEncoded}), HasSubstr("want a tensor"));
+  EXPECT_THAT(error(PackedTensor(DType::kInt32, {-1, 1 << 22})),
+              HasSubstr("rows of length=8 have over 67108864 bytes"));
 }
 
 TEST(Pack, IsTheOnlyUserOfTheReader) {

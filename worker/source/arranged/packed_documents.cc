@@ -106,15 +106,16 @@ absl::StatusOr<StoredSample> PackedDocuments::Read(uint64_t row) const {
 std::vector<absl::StatusOr<StoredSample>> PackedDocuments::ReadMany(
     std::span<const uint64_t> rows) const {
   std::vector<absl::StatusOr<std::vector<Listed>>> pieces;
-  std::vector<uint64_t> wanted;
+  std::vector<RecordPart> wanted;
   for (const uint64_t row : rows) {
     pieces.push_back(ListedPiecesOf(row));
     if (!pieces.back().ok()) continue;
     for (const Listed& listed : *pieces.back())
-      wanted.push_back(listed.piece.document);
+      wanted.push_back(
+          {listed.piece.document, listed.piece.begin, listed.piece.size});
   }
-  const std::vector<absl::StatusOr<StoredSample>> documents =
-      documents_->ReadMany(wanted);
+  const std::vector<absl::StatusOr<StoredPart>> documents =
+      documents_->ReadParts(wanted);
   std::vector<absl::StatusOr<StoredSample>> stored;
   size_t next = 0;  // document
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -125,7 +126,7 @@ std::vector<absl::StatusOr<StoredSample>> PackedDocuments::ReadMany(
     RowAssembler::Row row(assembler_);
     absl::Status status;
     for (const Listed& listed : *pieces[i]) {
-      const absl::StatusOr<StoredSample>& document = documents[next++];
+      const absl::StatusOr<StoredPart>& document = documents[next++];
       if (!status.ok()) continue;
       status = document.ok() ? row.Add(listed.piece, *document, listed.elements)
                              : document.status();

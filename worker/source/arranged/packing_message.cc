@@ -11,19 +11,10 @@ namespace leat::worker {
 namespace {
 
 constexpr int kMaxAxes = 8;
-constexpr int64_t kMaxSide = int64_t{1} << 26;
 
 bool IsDType(uint32_t dtype) {
   return dtype >= static_cast<uint32_t>(kFirstDType) &&
          dtype <= static_cast<uint32_t>(kLastDType);
-}
-
-// A value is packed along its first axis; the others have one size.
-bool IsOpenTensor(const ValueType& type) {
-  return type.kind == ValueType::Kind::kTensor && !type.shape.empty() &&
-         type.shape[0] < 0 &&
-         std::all_of(type.shape.begin() + 1, type.shape.end(),
-                     [](int64_t side) { return side > 0 && side <= kMaxSide; });
 }
 
 }  // namespace
@@ -73,15 +64,16 @@ absl::StatusOr<StoredPack> FromStored(
     value.shape.assign(type.shape().begin(), type.shape().end());
     stored.types.push_back(std::move(value));
   }
-  for (size_t i = 0; i < pack.outputs.size(); ++i) {
-    const uint32_t output = pack.outputs[i];
-    if (output >= stored.types.size() || !IsOpenTensor(stored.types[output]))
-      return DataLoss("the index packs output {}, which is no open tensor",
-                      output);
-    if (!pack.FillFits(i, stored.types[output].dtype))
-      return DataLoss("the index has padding {} of output {}", pack.FillOf(i),
-                      output);
+  std::vector<ValueType> packed;
+  for (const uint32_t output : pack.outputs) {
+    if (output >= stored.types.size())
+      return DataLoss("the index packs output {} of {}", output,
+                      stored.types.size());
+    packed.push_back(stored.types[output]);
   }
+  if (const absl::Status checked = CheckPackedTypes(pack, packed);
+      !checked.ok())
+    return DataLoss("the index: {}", Message(checked));
   return stored;
 }
 

@@ -42,14 +42,11 @@ RowAssembler::RowAssembler(const PackNode& pack,
   };
   for (size_t i = 0; i < pack.outputs.size(); ++i) {
     const ValueType& type = types[pack.outputs[i]];
-    size_t elements = 1;
-    for (size_t axis = 1; axis < type.shape.size(); ++axis)
-      elements *= static_cast<size_t>(type.shape[axis]);
     Value value{.output = pack.outputs[i],
-                .element_bytes = elements * SizeOf(type.dtype)};
+                .element_bytes = PackedElementBytes(type)};
     value.offset = place(value.element_bytes);
     const std::vector<std::byte> fill = pack.FillBytes(i, type.dtype);
-    for (size_t each = 0; each < elements; ++each)
+    while (value.fill.size() < value.element_bytes)
       value.fill.insert(value.fill.end(), fill.begin(), fill.end());
     values_.push_back(std::move(value));
   }
@@ -61,19 +58,22 @@ RowAssembler::Row::Row(const RowAssembler& assembler)
     : assembler_(assembler),
       bytes_(std::make_shared<std::vector<std::byte>>(assembler.row_bytes_)) {}
 
-absl::Status RowAssembler::Row::Add(const Piece& piece,
-                                    const StoredSample& stored,
+absl::Status RowAssembler::Row::Add(const Piece& piece, const StoredPart& part,
                                     uint64_t listed) {
   for (const Value& value : assembler_.values_) {
-    const std::span<const std::byte> from = stored.fields[value.output].bytes;
-    const uint64_t elements = from.size() / value.element_bytes;
-    if (from.size() % value.element_bytes != 0 || elements != listed)
+    const std::span<const std::byte> from =
+        part.stored.fields[value.output].bytes;
+    const uint64_t there = from.size() / value.element_bytes;
+    const uint64_t elements = part.elements.value_or(there);
+    const uint64_t begin = part.elements ? 0 : piece.begin;
+    if (from.size() % value.element_bytes != 0 || elements != listed ||
+        there < begin + piece.size)
       return DataLoss(
           "document {} has {} elements in output {} of its reader, and the "
           "index says {}",
           piece.document, elements, value.output, listed);
     std::memcpy(bytes_->data() + value.offset + filled_ * value.element_bytes,
-                from.data() + piece.begin * value.element_bytes,
+                from.data() + begin * value.element_bytes,
                 piece.size * value.element_bytes);
   }
   ++pieces_;

@@ -23,6 +23,7 @@
 #include "core/packing/pack_node.h"
 #include "core/pipeline/operators.h"
 #include "worker/sample/stored_sample.h"
+#include "worker/source/source.h"
 
 namespace leat::worker {
 
@@ -36,10 +37,10 @@ class RowAssembler {
   class Row {
    public:
     explicit Row(const RowAssembler& assembler);
-    // `stored`: the document of the piece. `listed`: how many elements the
-    // index says that it has. kDataLoss: it has another number of them, or its
+    // `part`: the piece, or its whole document. `listed`: how many elements the
+    // index says that the document has. kDataLoss: it has another number of them, or its
     // values differ in it. REQUIRES: the row has room for the piece.
-    absl::Status Add(const Piece& piece, const StoredSample& stored,
+    absl::Status Add(const Piece& piece, const StoredPart& part,
                      uint64_t listed);
     // REQUIRES: called once, last.
     StoredSample Finish();

@@ -18,13 +18,6 @@ namespace {
 constexpr size_t kDocumentsTogether = 64;  // that a thread measures
 constexpr size_t kDocumentsAtATime = 64 * kDocumentsTogether;
 
-size_t ElementBytes(const ValueType& type) {
-  size_t bytes = SizeOf(type.dtype);
-  for (size_t axis = 1; axis < type.shape.size(); ++axis)
-    bytes *= static_cast<size_t>(type.shape[axis]);
-  return bytes;
-}
-
 }  // namespace
 
 RowPacker::RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
@@ -34,7 +27,7 @@ RowPacker::RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
       documents_(documents),
       limits_(limits),
       indexed_(documents->IndexedColumn("length", 0).ok()),
-      element_bytes_(ElementBytes(types_[pack_.outputs[0]])),
+      element_bytes_(PackedElementBytes(types_[pack_.outputs[0]])),
       blob_(limits),
       writer_(pack_.packing, chosen,
               limits.blocks == nullptr ? std::numeric_limits<uint64_t>::max()

@@ -15,30 +15,65 @@ absl::StatusOr<StoredSample> PackedSource::Read(uint64_t sample) const {
   return End(sample, std::move(pending.memory));
 }
 
+void PackedSource::Fill(std::span<absl::StatusOr<Pending>> pending) const {
+  std::vector<PackedRead> reads;
+  for (const absl::StatusOr<Pending>& each : pending) {
+    if (!each.ok()) continue;
+    for (const ReadRange& range : each->ranges)
+      reads.push_back({.file = each->file, .range = range});
+  }
+  reader_.ReadMany(reads);
+  auto read = reads.begin();
+  for (absl::StatusOr<Pending>& each : pending) {
+    if (!each.ok()) continue;
+    absl::Status status;
+    for (size_t left = each->ranges.size(); left > 0; --left)
+      status.Update((read++)->status);
+    if (!status.ok()) each = std::move(status);
+  }
+}
+
 std::vector<absl::StatusOr<StoredSample>> PackedSource::ReadMany(
     std::span<const uint64_t> samples) const {
   std::vector<absl::StatusOr<Pending>> pending;
-  std::vector<PackedRead> reads;
-  for (const uint64_t sample : samples) {
-    pending.push_back(Begin(sample));
-    if (!pending.back().ok()) continue;
-    for (const ReadRange& range : pending.back()->ranges)
-      reads.push_back({.file = pending.back()->file, .range = range});
-  }
-  reader_.ReadMany(reads);
+  for (const uint64_t sample : samples) pending.push_back(Begin(sample));
+  Fill(pending);
   std::vector<absl::StatusOr<StoredSample>> stored;
-  auto read = reads.begin();
   for (size_t i = 0; i < samples.size(); ++i) {
-    absl::Status status = pending[i].status();
-    if (status.ok())
-      for (size_t left = pending[i]->ranges.size(); left > 0; --left)
-        status.Update((read++)->status);
-    if (status.ok())
+    if (pending[i].ok())
       stored.push_back(End(samples[i], std::move(pending[i]->memory)));
     else
-      stored.push_back(std::move(status));
+      stored.push_back(pending[i].status());
   }
   return stored;
+}
+
+std::vector<absl::StatusOr<StoredPart>> PackedSource::ReadParts(
+    std::span<const RecordPart> parts) const {
+  std::vector<absl::StatusOr<Pending>> pending;
+  for (const RecordPart& part : parts) {
+    pending.push_back(BeginPart(part));
+    if (absl::IsUnimplemented(pending.back().status()))
+      return Source::ReadParts(parts);
+  }
+  Fill(pending);
+  std::vector<absl::StatusOr<StoredPart>> stored;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (pending[i].ok())
+      stored.push_back(EndPart(parts[i], std::move(pending[i]->memory)));
+    else
+      stored.push_back(pending[i].status());
+  }
+  return stored;
+}
+
+absl::StatusOr<PackedSource::Pending> PackedSource::BeginPart(
+    const RecordPart&) const {
+  return Unimplemented("records are read whole");
+}
+absl::StatusOr<StoredPart> PackedSource::EndPart(const RecordPart&,
+                                                 SampleBytes) const {
+  return Unimplemented("records are read whole");
 }
 
 size_t PackedSource::Nearby(std::span<const uint64_t> samples,

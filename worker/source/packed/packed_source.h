@@ -23,6 +23,9 @@ class PackedSource : public Source {
   absl::StatusOr<StoredSample> Read(uint64_t sample) const final;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const final;
+  // Reads parts if the format does (BeginPart).
+  std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const final;
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const final;
 
@@ -49,9 +52,18 @@ class PackedSource : public Source {
   virtual absl::StatusOr<StoredSample> End(uint64_t sample,
                                            SampleBytes memory) const = 0;
 
+  // The same for a part of a record. A format overrides both or neither.
+  // kUnimplemented: records are read whole.
+  virtual absl::StatusOr<Pending> BeginPart(const RecordPart& part) const;
+  virtual absl::StatusOr<StoredPart> EndPart(const RecordPart& part,
+                                             SampleBytes memory) const;
+
   FileSet files_;  // filled by the format's Load
 
  private:
+  // Fills the memory of all that are ok; an error takes its place.
+  void Fill(std::span<absl::StatusOr<Pending>> pending) const;
+
   PackedReader reader_;
 };
 

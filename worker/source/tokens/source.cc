@@ -77,6 +77,13 @@ class TokensSource final : public PackedSource {
   absl::StatusOr<Pending> Begin(uint64_t sample) const override;
   absl::StatusOr<StoredSample> End(uint64_t sample,
                                    SampleBytes memory) const override;
+  absl::StatusOr<Pending> BeginPart(const RecordPart& part) const override;
+  absl::StatusOr<StoredPart> EndPart(const RecordPart& part,
+                                     SampleBytes memory) const override;
+  // Begins to read tokens of a document, some of them or all.
+  absl::StatusOr<Pending> BeginTokens(uint64_t sample, uint64_t begin,
+                                      uint64_t count) const;
+  StoredSample TokensOf(uint64_t count, SampleBytes memory) const;
 
   const TokenOptions options_;
   const uint64_t max_bytes_;
@@ -196,30 +203,54 @@ TokensSource::Place TokensSource::PlaceOf(uint64_t sample) const {
           .bytes = documents_.size(sample) * element_};
 }
 
+absl::StatusOr<PackedSource::Pending> TokensSource::BeginTokens(
+    uint64_t sample, uint64_t begin, uint64_t count) const {
+  const Place place = PlaceOf(sample);
+  const uint64_t bytes = count * element_;
+  if (bytes > max_bytes_)
+    return ResourceExhausted("{} has {} bytes: the limit is {}",
+                             Describe(sample), bytes, max_bytes_);
+  Pending pending{
+      .file = place.file, .ranges = {}, .memory = NewSampleBytes(bytes)};
+  if (bytes > 0)
+    pending.ranges.push_back({place.offset + begin * element_,
+                              std::span(pending.memory.get(), bytes)});
+  return pending;
+}
+
+StoredSample TokensSource::TokensOf(uint64_t count, SampleBytes memory) const {
+  StoredSample stored;
+  stored.fields.resize(1);
+  stored.fields[0].bytes =
+      std::span<const std::byte>(memory.get(), count * element_);
+  stored.fields[0].shape = {static_cast<int64_t>(count)};
+  stored.owner = std::move(memory);
+  return stored;
+}
+
 absl::StatusOr<PackedSource::Pending> TokensSource::Begin(
     uint64_t sample) const {
-  const Place place = PlaceOf(sample);
-  if (place.bytes > max_bytes_)
-    return ResourceExhausted("{} has {} bytes: the limit is {}",
-                             Describe(sample), place.bytes, max_bytes_);
-  Pending pending{
-      .file = place.file, .ranges = {}, .memory = NewSampleBytes(place.bytes)};
-  if (place.bytes > 0)
-    pending.ranges.push_back(
-        {place.offset, std::span(pending.memory.get(), place.bytes)});
-  return pending;
+  return BeginTokens(sample, 0, documents_.size(sample));
 }
 
 absl::StatusOr<StoredSample> TokensSource::End(uint64_t sample,
                                                SampleBytes memory) const {
-  const uint64_t tokens = documents_.size(sample);
-  StoredSample stored;
-  stored.fields.resize(1);
-  stored.fields[0].bytes =
-      std::span<const std::byte>(memory.get(), tokens * element_);
-  stored.fields[0].shape = {static_cast<int64_t>(tokens)};
-  stored.owner = std::move(memory);
-  return stored;
+  return TokensOf(documents_.size(sample), std::move(memory));
+}
+
+absl::StatusOr<PackedSource::Pending> TokensSource::BeginPart(
+    const RecordPart& part) const {
+  const uint64_t tokens = documents_.size(part.sample);
+  if (part.begin > tokens || part.count > tokens - part.begin)
+    return DataLoss("{} has {} tokens, want {} after the first {}",
+                    Describe(part.sample), tokens, part.count, part.begin);
+  return BeginTokens(part.sample, part.begin, part.count);
+}
+
+absl::StatusOr<StoredPart> TokensSource::EndPart(const RecordPart& part,
+                                                 SampleBytes memory) const {
+  return StoredPart{.stored = TokensOf(part.count, std::move(memory)),
+                    .elements = documents_.size(part.sample)};
 }
 
 }  // namespace

@@ -51,15 +51,19 @@ TEST(PackingMessage, RefusesWhatNoListingWrites) {
   EXPECT_THAT(error([](auto* m) { m->add_fill_values(1); }),
               HasSubstr("has 3 numbers"));
   EXPECT_THAT(error([](auto* m) { m->set_outputs(0, 3); }),
-              HasSubstr("packs output 3"));
+              HasSubstr("packs output 3 of 3"));
   EXPECT_THAT(error([](auto* m) { m->set_outputs(0, 1); }),
-              HasSubstr("packs output 1"));
+              HasSubstr("input 0 is"));
   EXPECT_THAT(error([](auto* m) { m->mutable_types(0)->set_shape(0, 4); }),
-              HasSubstr("packs output 0"));
+              HasSubstr("input 1 is"));
   EXPECT_THAT(error([](auto* m) { m->mutable_types(0)->set_dtype(99); }),
               HasSubstr("a type of number 99"));
   EXPECT_THAT(error([](auto* m) { m->set_fill_values(1, 300); }),
-              HasSubstr("padding 300 of output 0"));
+              HasSubstr("has 300 for input 1, want a value of uint8"));
+  EXPECT_THAT(error([](auto* m) {
+                m->mutable_types(0)->set_shape(1, int64_t{1} << 62);
+              }),
+              HasSubstr("rows of length=512 have over 67108864 bytes"));
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ TEST(RowAssembler, TheExampleOfTheHeader) {
     return sample;
   };
   RowAssembler::Row row(assembler);
-  EXPECT_TRUE(row.Add({0, 1, 2}, stored(first), 3).ok());
-  EXPECT_TRUE(row.Add({1, 0, 1}, stored(second), 1).ok());
+  EXPECT_TRUE(row.Add({0, 1, 2}, {stored(first), {}}, 3).ok());
+  EXPECT_TRUE(row.Add({1, 0, 1}, {stored(second), 1}, 1).ok());
   const StoredSample sample = row.Finish();
   ASSERT_EQ(sample.fields.size(), 3u);
   EXPECT_THAT(Values<int64_t>(sample.fields[0]), ElementsAre(11, 12, 20, 7));
@@ -54,7 +54,8 @@ TEST(RowAssembler, ADocumentWhoseBytesAreNoWholeElementsIsRefused) {
   StoredSample sample;
   sample.fields = {{bytes, {2, 2}}};
   RowAssembler::Row row(assembler);
-  EXPECT_EQ(row.Add({5, 0, 2}, sample, 2).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(row.Add({5, 0, 2}, {sample, {}}, 2).code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

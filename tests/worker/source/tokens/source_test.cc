@@ -96,6 +96,27 @@ TEST_F(TokensTest, FlatFilesAndArraysAreCutBehindTheirEnds) {
   EXPECT_THAT(ReadAllOf(Reader({flat, array, flat}, "uint16")).size(), 3u);
 }
 
+TEST_F(TokensTest, PartsOfDocumentsAreReadAlone) {
+  dir_.Write("a.idx", MegatronIndex().Add({5}).Add({3}).Bytes());
+  const std::string a = dir_.Write("a.bin", TokensFrom<uint16_t>(10, 8));
+  limits_.max_file_bytes = 6;  // less than the first document has
+  const auto source = Open(Reader({a}));
+  const std::vector<RecordPart> parts = {
+      {1, 0, 3}, {0, 1, 3}, {0, 4, 1}, {0, 5, 0}, {0, 3, 3}};
+  const auto stored = source->ReadParts(parts);
+  ASSERT_EQ(stored.size(), parts.size());
+  const std::vector<Tokens> want = {{15, 16, 17}, {11, 12, 13}, {14}, {}};
+  for (size_t i = 0; i < want.size(); ++i) {
+    ASSERT_TRUE(stored[i].ok()) << stored[i].status();
+    EXPECT_EQ(ValuesOf<uint16_t>(stored[i]->stored.fields[0]), want[i]);
+    EXPECT_EQ(stored[i]->elements, i == 0 ? 3u : 5u);
+  }
+  EXPECT_EQ(stored[4].status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(Message(stored[4].status())),
+              HasSubstr("has 5 tokens, want 3 after the first 3"));
+  EXPECT_EQ(source->IndexedColumn("length", 1).value(), 3);
+}
+
 TEST_F(TokensTest, EachRecordIsReadAlone) {
   const std::string flat =
       dir_.Write("x.tok", BytesOfValues<uint16_t>({5, 6, 0, 7, 0, 8}));
