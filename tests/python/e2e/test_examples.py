@@ -5,9 +5,11 @@ tests/docs/run runs those that need newer packages.
 """
 
 import json
+import os
 import pathlib
 import re
 import struct
+import subprocess
 
 import pytest
 from example_programs import data, few, finished, numbers, run, started  # noqa: F401
