@@ -134,10 +134,11 @@ class PackingTest(cluster.ClusterTest):
             {"name": "a", "pipeline": graph},
             {"name": "b", "pipeline": packed(self.tokens("other", 2), length=128, how="fit")},
             {"name": "part", "pipeline": graph, "selection": {"samples": {"begin": "10", "end": "600", "step": "3"}}},
+            {"name": "short", "pipeline": graph, "selection": {"where": "length >= 10 and length < 60"}},
         ]
         spec = self.folder / "mix.json"
         spec.write_text(json.dumps({
-            "name": "mix", "sources": sources, "shares": [{"from_step": "0", "weights": [5, 3, 2]}],
+            "name": "mix", "sources": sources, "shares": [{"from_step": "0", "weights": [5, 3, 2, 2]}],
             "mix_end": "MIX_END_ALL", "seed": 7, "batch": BATCH, "source_field": "source"}))
         self.start_cluster(workers=2)
         self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))

@@ -81,6 +81,7 @@ inline ColumnValue ValueOf(const std::string& column,
   const std::span<const std::byte> file = stored.fields[0].bytes;
   if (column == "name") return name;
   if (column == "bytes") return static_cast<int64_t>(file.size());
+  if (column == "length") return stored.fields[0].shape[0];
   if (column == "label") {
     int32_t label = 0;
     std::memcpy(&label, stored.fields[1].bytes.data(), sizeof label);

@@ -138,7 +138,8 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
 
 std::vector<std::string> Columns::Known() const {
   std::vector<std::string> known;
-  for (const char* name : {"name", "bytes", "label", "width", "height"})
+  for (const char* name :
+       {"name", "bytes", "length", "label", "width", "height"})
     if (std::ranges::find(outputs_, name) == outputs_.end() &&
         Find({.name = name, .length = false}))
       known.emplace_back(name);

@@ -10,6 +10,8 @@
 //   width, height  of the image, as it is shown: from the index or its header
 //   OUTPUT         a reader's output of one number, or of bytes, which are text
 //   length(OUTPUT) the first axis of an output, or its bytes
+//   length         the same of a reader with one output that has no name, if
+//                  the index has it
 //
 // Columns that the index does not hold are read from the records. A value that
 // a record does not have, or a record that cannot be decoded, is nothing.
