@@ -11,6 +11,7 @@ import hashlib
 import pathlib
 
 import numpy as np
+from numpy.typing import NDArray
 
 import leat
 from leat import fn
@@ -26,9 +27,9 @@ def make(path: pathlib.Path, seed: int) -> None:
     if path.exists():
         return
     rng = np.random.default_rng(seed)
-    documents = []
+    documents: list[NDArray[np.int64]] = []
     for length in rng.integers(8, 200, 800):
-        documents += [rng.integers(1, 50_000, length), [END]]
+        documents += [rng.integers(1, 50_000, length), np.array([END])]
     path.write_bytes(np.concatenate(documents).astype(np.uint16).tobytes())
 
 

@@ -11,6 +11,7 @@ import pathlib
 import struct
 
 import numpy as np
+from numpy.typing import NDArray
 
 import leat
 from leat import fn
@@ -26,7 +27,7 @@ def make(path: pathlib.Path) -> None:
         return
     rng = np.random.default_rng(1)
     lengths = rng.integers(8, 100, 640, np.int32)
-    walks = [np.cumsum(rng.integers(1, 4, length)) % VOCABULARY for length in lengths]
+    walks: list[NDArray[np.int64]] = [np.cumsum(rng.integers(1, 4, int(length))) % VOCABULARY for length in lengths]
     path.with_suffix(".bin").write_bytes(np.concatenate(walks).astype(np.uint16).tobytes())
     head = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, len(walks), len(walks) + 1)
     positions = 2 * (np.cumsum(lengths, dtype=np.int64) - lengths)
