@@ -162,6 +162,8 @@ inline const DatasetInfo& StoredDataset(const DatasetInfo& dataset) {
   return dataset.base == nullptr ? dataset : *dataset.base;
 }
 
+const DatasetInfo& StoredDataset(DatasetInfo&& dataset) = delete;
+
 struct JobInfo {
   JobSpec spec;  // pipelines normalised
   // Has one dataset per source. The job numbers the samples of one dataset

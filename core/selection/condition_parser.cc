@@ -279,11 +279,11 @@ class Parser {
     }
     RETURN_IF_ERROR(Next());
     std::ranges::sort(node.literals, IsBefore);
-    const auto again = std::ranges::unique(
-        node.literals, [](const Literal& a, const Literal& b) {
-          return !IsBefore(a, b) && !IsBefore(b, a);
-        });
-    node.literals.erase(again.begin(), again.end());
+    const auto again = std::unique(node.literals.begin(), node.literals.end(),
+                                   [](const Literal& a, const Literal& b) {
+                                     return !IsBefore(a, b) && !IsBefore(b, a);
+                                   });
+    node.literals.erase(again, node.literals.end());
     return node;
   }
 

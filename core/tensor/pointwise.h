@@ -137,7 +137,10 @@ LEAT_PIXEL float ToFloat(T value) {
 // standard library.
 template <class Integer>
 struct RangeOf {
+  // int8_t is a number here, not a character.
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse)
   static constexpr int64_t kLeast = std::numeric_limits<Integer>::min();
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse)
   static constexpr int64_t kGreatest = std::numeric_limits<Integer>::max();
 };
 
@@ -161,6 +164,7 @@ LEAT_PIXEL Out Converted(In value) {
     constexpr int64_t kLeast = RangeOf<Out>::kLeast;
     constexpr int64_t kGreatest = RangeOf<Out>::kGreatest;
     if constexpr (std::is_integral_v<In>) {
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse)
       const int64_t wide = static_cast<int64_t>(value);
       return static_cast<Out>(wide < kLeast      ? kLeast
                               : wide > kGreatest ? kGreatest

@@ -129,7 +129,8 @@ absl::StatusOr<MegatronHead> ReadHead(const StoredFile& file) {
                     file.size(), kMegatronHead);
   std::array<std::byte, kMegatronHead> bytes;
   RETURN_IF_ERROR(file.ReadAt(0, bytes));
-  if (std::memcmp(bytes.data(), kMegatronMagic.data(), kMegatronMagic.size()))
+  if (std::memcmp(bytes.data(), kMegatronMagic.data(), kMegatronMagic.size()) !=
+      0)
     return DataLoss(
         "it does not begin with \"MMIDIDX\": no index of Megatron's");
   const auto version = NumberAt<uint64_t>(bytes, 9);
