@@ -129,9 +129,10 @@ v1::Job ToProto(const JobInfo& job) {
 v1::Job ShownToProto(const JobInfo& job) {
   JobInfo shown = job;
   bool redacted = false;
-  for (size_t i = 0; i < NumSources(shown.spec); ++i)
-    redacted = RedactPlaces(&PipelineOf(shown.spec, i)) |
-               RedactPlaces(&SelectionOf(shown.spec, i)) | redacted;
+  for (size_t i = 0; i < NumSources(shown.spec); ++i) {
+    if (RedactPlaces(&PipelineOf(shown.spec, i))) redacted = true;
+    if (RedactPlaces(&SelectionOf(shown.spec, i))) redacted = true;
+  }
   v1::Job proto = ToProto(shown);
   proto.set_redacted(redacted);
   return proto;
