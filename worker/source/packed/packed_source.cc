@@ -71,8 +71,11 @@ absl::StatusOr<PackedSource::Pending> PackedSource::BeginPart(
     const RecordPart&) const {
   return Unimplemented("records are read whole");
 }
-absl::StatusOr<StoredPart> PackedSource::EndPart(const RecordPart&,
-                                                 SampleBytes) const {
+// Formats that override it keep the memory.
+absl::StatusOr<StoredPart> PackedSource::EndPart(
+    const RecordPart&,
+    // NOLINTNEXTLINE(performance-unnecessary-value-param)
+    SampleBytes) const {
   return Unimplemented("records are read whole");
 }
 
