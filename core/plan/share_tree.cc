@@ -140,7 +140,7 @@ void ShareTree::DealOut(uint64_t k, std::span<uint32_t> order,
 template <class Whole>
 void ShareTree::Deal(uint64_t k, std::span<uint32_t> order,
                      std::vector<Hand>* hands) const {
-  // One of each level waits at most.
+  // At most one entry of each level waits, so the array has room for all.
   std::array<Rows, kMostLevels> waiting;
   size_t num_waiting = 0;
   Rows rows{root_, k, 0, static_cast<uint32_t>(order.size())};

@@ -14,8 +14,8 @@ namespace leat {
 using ColumnValue =
     std::variant<std::monostate, int64_t, double, std::string_view>;
 
-// How two values compare. kNone: one of them is nothing, or a text is compared
-// with a number: every comparison is false then.
+// The result of a comparison. kNone makes every comparison false: a value is
+// missing, or a text is compared with a number.
 enum class Ordering : uint8_t { kLess, kEqual, kGreater, kNone };
 
 // Compares two values: numbers exactly, also a whole one with one that has a

@@ -50,7 +50,7 @@ class Parser {
   }
 
  private:
-  // One side of a comparison.
+  // A comparison has two operands. Each is a column or a literal.
   struct Operand {
     bool is_column = false;
     size_t column = 0;

@@ -17,7 +17,7 @@ BALANCED = {"balanced": True}
 SHARES = {"shares": [{"name": "cat", "share": 1}, {"name": "*", "share": 1}]}
 
 
-class BalanceTest(hosts.HostsTest):
+class BalanceTest(hosts.Hosts, cluster.PhotosTest):
 
     batch = BATCH
 

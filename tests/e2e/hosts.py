@@ -3,11 +3,9 @@
 
 import hashlib
 
-import cluster
 
-
-class HostsTest(cluster.PhotosTest):
-    """`batch` and `fields` are those of the jobs, with the fields in the order of the schema."""
+class Hosts:
+    """For tests of a cluster. `batch` and `fields` are those of the jobs; fields are in the order of the schema."""
 
     batch = 64
     fields = ("image", "label")

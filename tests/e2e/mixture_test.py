@@ -18,7 +18,7 @@ SHARES = [{"from_step": "0", "weights": [7, 2, 1]}]
 EPOCHS = 2
 
 
-class MixtureTest(hosts.HostsTest):
+class MixtureTest(hosts.Hosts, cluster.PhotosTest):
 
     batch = BATCH
     fields = ("image", "label", "source")

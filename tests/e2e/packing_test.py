@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed rows have the oracle's bytes: by any worker, on any number of hosts, and after any death."""
 
-import hashlib
 import json
 import random
 import struct
 import unittest
 
 import cluster
+import hosts
 
 BATCH = 8
 EPOCHS = 2
@@ -34,7 +34,10 @@ def packed(path, fields=("tokens", "segments", "positions"), **args):
     }
 
 
-class PackingTest(cluster.ClusterTest):
+class PackingTest(hosts.Hosts, cluster.ClusterTest):
+    batch = BATCH
+    fields = ("tokens", "segments", "positions")
+
     def setUp(self):
         super().setUp()
         self.file = self.tokens("text", 1)
@@ -97,28 +100,6 @@ class PackingTest(cluster.ClusterTest):
         self.restart_coordinator("--index-block-bytes", "256")
         self.start_worker("--index-cache", "1100")
         self.assert_oracle(consumer.finish(), expected)
-
-    def hosts(self, spec, count, *flags):
-        hosts = []
-        for host in range(count):
-            folder = self.folder / f"{count}-{host}"
-            folder.mkdir()
-            hosts.append((self.consumer(spec, "--rows", BATCH * host // count, BATCH * (host + 1) // count,
-                                        "--dump", folder, "--position-out", folder / "position", *flags), folder))
-        for consumer, _ in hosts:
-            self.assertIsNone(consumer.finish().error)
-        return hosts
-
-    def joined(self, hosts):
-        joined = []
-        for epoch, step, _ in hosts[0][0].steps:
-            digest = hashlib.sha256()
-            for field in ("tokens", "segments", "positions"):
-                digest.update(field.encode() + b"\0")
-                for _, folder in hosts:
-                    digest.update((folder / f"{epoch}-{step}-{field}").read_bytes())
-            joined.append((epoch, step, digest.hexdigest()))
-        return joined
 
     def test_a_resume_on_other_hosts_in_the_middle_of_a_window(self):
         spec = self.job(packed(self.file, length=256, how="fit"))

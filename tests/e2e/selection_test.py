@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A selection of samples has the oracle's bytes: by any worker, on any number of hosts, and after any death."""
 
-import hashlib
 import json
 import random
 import shutil
@@ -9,6 +8,7 @@ import struct
 import unittest
 
 import cluster
+import hosts
 
 BATCH = 64
 PHOTOS = 500
@@ -28,7 +28,9 @@ RANGE = {"samples": {"begin": "10", "end": "470", "step": "2"}}
 LIST = numbers(drawn(250, 1))
 
 
-class SelectionTest(cluster.PhotosTest):
+class SelectionTest(hosts.Hosts, cluster.PhotosTest):
+    batch = BATCH
+
     def spec(self, selection=None, name="job", graph=None, **changes):
         if selection is not None:
             changes["selection"] = selection
@@ -64,29 +66,6 @@ class SelectionTest(cluster.PhotosTest):
     def test_without_a_service(self):
         spec = self.spec(LIST)
         self.assert_oracle(self.consumer(spec, embedded=True).finish(), self.oracle_steps(spec, EPOCHS))
-
-    def hosts(self, spec, count, *flags):
-        hosts = []
-        for host in range(count):
-            folder = self.folder / f"{count}-{host}-{len(flags)}"
-            folder.mkdir()
-            hosts.append((self.consumer(spec, "--rows", BATCH * host // count, BATCH * (host + 1) // count,
-                                        "--dump", folder, "--position-out", folder / "position", *flags), folder))
-        for consumer, _ in hosts:
-            self.assertIsNone(consumer.finish().error)
-        return hosts
-
-    def joined(self, hosts):
-        """Returns the steps of several hosts as one list, with the parts' tensors concatenated."""
-        joined = []
-        for epoch, step, _ in hosts[0][0].steps:
-            digest = hashlib.sha256()
-            for field in ("image", "label"):
-                digest.update(field.encode() + b"\0")
-                for _, folder in hosts:
-                    digest.update((folder / f"{epoch}-{step}-{field}").read_bytes())
-            joined.append((epoch, step, digest.hexdigest()))
-        return joined
 
     def test_a_resume_on_other_hosts_at_another_place(self):
         spec = self.spec(LIST)
@@ -180,10 +159,9 @@ class SelectionTest(cluster.PhotosTest):
                 spec = self.spec({"where": where}, name=name)
                 expected = self.oracle_steps(spec, EPOCHS)
                 self.assertTrue(2 < len(expected) < EPOCHS * PHOTOS // BATCH, len(expected))
-                hosts = self.hosts(spec, 2)
-                self.assertEqual([step[:2] for step in hosts[0][0].steps], [step[:2] for step in hosts[1][0].steps])
-                self.assertEqual(self.joined(hosts), expected)
-                shutil.rmtree(hosts[0][1]), shutil.rmtree(hosts[1][1])
+                two = self.hosts(spec, 2)
+                self.assertEqual([step[:2] for step in two[0][0].steps], [step[:2] for step in two[1][0].steps])
+                self.assertEqual(self.joined(two), expected)
 
     def test_a_condition_among_numbers_and_a_worker_that_dies(self):
         spec = self.spec({**self.file(drawn(300, 5)), "where": "height <= 100000 and bytes > 5000"}, name="both")
