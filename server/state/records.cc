@@ -8,8 +8,8 @@
 #include "leat/stored/v1/records.pb.h"
 #include "leat/v1/types.pb.h"
 #include "rpc/wire/messages.h"
+#include "server/state/dataset_records.h"
 #include "server/state/job_check.h"
-#include "server/state/stored_groups.h"
 
 namespace leat::server {
 namespace {
@@ -29,66 +29,14 @@ WallTime FromUnixNs(int64_t ns) {
       std::chrono::nanoseconds(ns)));
 }
 
-void Fill(const IndexBlock& block, stored::v1::StoredIndexBlock* to) {
-  to->set_sha256(BytesOf(block.sha256));
-  to->set_bytes(block.bytes);
-  to->set_samples(block.samples);
-}
-
-using StoredPassedOvers =
-    google::protobuf::RepeatedPtrField<stored::v1::StoredPassedOver>;
-
-void Fill(const std::vector<PassedOver>& passed_over, StoredPassedOvers* to) {
-  for (const PassedOver& each : passed_over) {
-    stored::v1::StoredPassedOver* stored = to->Add();
-    stored->set_what(each.what);
-    stored->set_count(each.count);
-    stored->set_first(each.first);
-  }
-}
-
 struct Encoder {
   stored::v1::Event* out;
 
   void operator()(const DatasetIndexed& indexed) const {
-    stored::v1::DatasetIndexed* to = out->mutable_dataset_indexed();
-    const DatasetInfo& info = indexed.dataset;
-    to->set_id(info.id);
-    to->set_name(info.name);
-    to->set_reader(info.reader);
-    to->set_fingerprint(BytesOf(info.fingerprint));
-    if (info.content != Digest{}) to->set_content(BytesOf(info.content));
-    stored::v1::StoredShards* shards = to->mutable_shards();
-    shards->set_num_samples(info.shards.num_samples());
-    if (info.shards.uniform()) {
-      shards->set_shard_size(info.shards.shard_size());
-    } else {
-      for (uint32_t i = 0; i < info.shards.num_shards(); ++i)
-        shards->add_sizes(info.shards.range(i).size());
-    }
-    to->set_bytes(info.bytes);
-    to->mutable_classes()->Assign(info.classes.begin(), info.classes.end());
-    for (const ValueType& type : info.types) {
-      stored::v1::StoredType* stored = to->add_types();
-      stored->set_encoded(type.kind == ValueType::Kind::kEncoded);
-      stored->set_dtype(static_cast<uint32_t>(type.dtype));
-      stored->mutable_shape()->Add(type.shape.begin(), type.shape.end());
-    }
-    FillGroups(info.groups, to->mutable_groups());
-    to->set_index_bytes(indexed.index_bytes);
-    to->set_index_sha256(BytesOf(indexed.index_sha256));
-    if (indexed.look) Fill(*indexed.look, to->mutable_look());
-    Fill(indexed.passed_over, to->mutable_passed_over());
-    to->set_base_id(indexed.base_id);
-    to->set_arrangement(info.arrangement);
-    for (const IndexBlock& block : *indexed.blocks)
-      Fill(block, to->add_blocks());
+    ToStored(indexed, out->mutable_dataset_indexed());
   }
   void operator()(const DatasetListedAgain& again) const {
-    stored::v1::DatasetListedAgain* to = out->mutable_dataset_listed_again();
-    to->set_id(again.id);
-    if (again.look) Fill(*again.look, to->mutable_look());
-    Fill(again.passed_over, to->mutable_passed_over());
+    ToStored(again, out->mutable_dataset_listed_again());
   }
   void operator()(const DatasetDeleted& deleted) const {
     out->mutable_dataset_deleted()->set_id(deleted.id);
@@ -153,79 +101,6 @@ struct Encoder {
   }
   void operator()(const SetAside&) const {}  // it is its record
 };
-
-absl::StatusOr<IndexBlock> Decode(const stored::v1::StoredIndexBlock& from) {
-  IndexBlock block;
-  ASSIGN_OR_RETURN(block.sha256, ToDigest("a block's hash", from.sha256()));
-  block.bytes = from.bytes();
-  block.samples = from.samples();
-  return block;
-}
-
-std::vector<PassedOver> Decode(const StoredPassedOvers& from) {
-  std::vector<PassedOver> passed_over;
-  for (const stored::v1::StoredPassedOver& each : from)
-    passed_over.push_back({each.what(), each.count(), each.first()});
-  return passed_over;
-}
-
-absl::StatusOr<DatasetListedAgain> Decode(
-    const stored::v1::DatasetListedAgain& from) {
-  DatasetListedAgain again{.id = from.id(),
-                           .look = std::nullopt,
-                           .passed_over = Decode(from.passed_over())};
-  if (from.has_look()) {
-    ASSIGN_OR_RETURN(again.look, Decode(from.look()));
-  }
-  return again;
-}
-
-absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
-  DatasetIndexed indexed;
-  DatasetInfo& info = indexed.dataset;
-  info.id = from.id();
-  info.name = from.name();
-  info.reader = from.reader();
-  ASSIGN_OR_RETURN(info.fingerprint,
-                   ToDigest("a fingerprint", from.fingerprint()));
-  if (!from.content().empty()) {
-    ASSIGN_OR_RETURN(info.content,
-                     ToDigest("a content's hash", from.content()));
-  }
-  const stored::v1::StoredShards& shards = from.shards();
-  if (shards.sizes().empty()) {
-    ASSIGN_OR_RETURN(info.shards, ShardTable::Uniform(shards.num_samples(),
-                                                      shards.shard_size()));
-  } else {
-    const std::vector<uint64_t> sizes(shards.sizes().begin(),
-                                      shards.sizes().end());
-    ASSIGN_OR_RETURN(info.shards, ShardTable::FromSizes(sizes));
-  }
-  info.bytes = from.bytes();
-  info.classes.assign(from.classes().begin(), from.classes().end());
-  for (const stored::v1::StoredType& type : from.types())
-    info.types.push_back(
-        {type.encoded() ? ValueType::Kind::kEncoded : ValueType::Kind::kTensor,
-         static_cast<DType>(type.dtype()),
-         {type.shape().begin(), type.shape().end()}});
-  info.groups = GroupsOf(from.groups());
-  indexed.index_bytes = from.index_bytes();
-  ASSIGN_OR_RETURN(indexed.index_sha256,
-                   ToDigest("an index's hash", from.index_sha256()));
-  if (from.has_look()) {
-    ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
-  }
-  indexed.passed_over = Decode(from.passed_over());
-  indexed.base_id = from.base_id();
-  info.arrangement = from.arrangement();
-  std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    ASSIGN_OR_RETURN(blocks[i], Decode(from.blocks(static_cast<int>(i))));
-  }
-  indexed.blocks =
-      std::make_shared<const std::vector<IndexBlock>>(std::move(blocks));
-  return indexed;
-}
 
 std::vector<std::string> DatasetsOf(const stored::v1::JobCreated& from) {
   if (from.dataset_ids().empty()) return {from.dataset_id()};
@@ -338,9 +213,9 @@ absl::StatusOr<EventKind> KindOf(const stored::v1::Event& proto,
                                  std::string_view bytes) {
   switch (proto.kind_case()) {
     case stored::v1::Event::kDatasetIndexed:
-      return KindOf(Decode(proto.dataset_indexed()));
+      return KindOf(FromStored(proto.dataset_indexed()));
     case stored::v1::Event::kDatasetListedAgain:
-      return KindOf(Decode(proto.dataset_listed_again()));
+      return KindOf(FromStored(proto.dataset_listed_again()));
     case stored::v1::Event::kDatasetDeleted:
       return DatasetDeleted{proto.dataset_deleted().id()};
     case stored::v1::Event::kJobCreated:
