@@ -20,6 +20,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "leat_api",
+    "leat_diagrams",
     "leat_findings",
     "leat_constants",
     "leat_functions",
@@ -31,6 +32,7 @@ extensions = [
 exclude_patterns = ["examples", "site"]
 
 myst_enable_extensions = ["colon_fence"]
+myst_fence_as_directive = ["mermaid"]  # GitHub draws these blocks, too
 myst_heading_anchors = 5
 myst_links_external_new_tab = False
 

@@ -10,7 +10,6 @@ import pathlib
 import re
 
 import sphinx.util.logging
-from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 
 _INDEXES = ("index", "README")
@@ -68,7 +67,6 @@ def check_hosts(app, error):
 
 
 def setup(app):
-    app.add_lexer("mermaid", TextLexer)  # diagrams are shown as their text
     app.connect("doctree-read", resolve)
     app.connect("build-finished", check_hosts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
