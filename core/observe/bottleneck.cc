@@ -24,7 +24,7 @@ constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
 // If threads work for other jobs for more than this, a job's own figures count.
 constexpr double kForOthers = 0.15;
-// Without the straggler, the other workers must be busy for less than this.
+// Without the straggler, the other workers must be occupied for less than this.
 constexpr double kCouldDoAll = 0.9;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
@@ -77,6 +77,15 @@ WorkerStatistics MeanOf(const std::vector<WorkerStatistics>& workers,
 
 double BusyShare(const WorkerStatistics& worker) {
   return worker.reading + worker.decoding;
+}
+
+// Returns the share of time in which a worker could not have done more: its
+// threads work or wait for records, or its streams or GPUs are busy. Storage
+// that is slow for all workers, or a network that they share, is rarely fair to
+// them: the one that gets the least is waited for, and the others have no time.
+double OccupiedShare(const WorkerStatistics& worker) {
+  return std::max(
+      {BusyShare(worker) + worker.for_input, worker.sending, worker.device});
 }
 
 // Factors that multiply the thresholds.
@@ -170,9 +179,9 @@ class Judge {
     const double share = RowsShare();
     if (waited < kOverItsShare * share) return false;
     const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
-    const double busy = BusyShare(others) * by_.straggler;
-    return others.threads > 0 && busy < kBusyShare &&
-           busy < kCouldDoAll * (1 - share);
+    const double occupied = OccupiedShare(others) * by_.straggler;
+    return others.threads > 0 && occupied < kBusyShare &&
+           occupied < kCouldDoAll * (1 - share);
   }
   // Returns the fraction of all delivered rows that come from the worker that
   // is waited for; 0 if that worker no longer serves.

@@ -8,13 +8,15 @@ import random
 import socket
 import struct
 import threading
+import time
 import urllib.parse
 
 
 class Web:
     """`set`: the share of GETs that end so: `busy` (503, SlowDown), `error` (500), `short` (half of the body, then the
     end), `reset` (RST in the body), `wrong_range` (another Content-Range than requested), `late` (after a second).
-    `denied`: 403, until it is 0 again. `moved`: path -> redirect target. `asked`: requests so far."""
+    `denied`: 403, until it is 0 again. `bytes_per_s`: of all bodies together, in the order of the requests; 0: no
+    limit. `moved`: path -> redirect target. `asked`: requests so far."""
 
     FAULTS = ("busy", "error", "short", "reset", "wrong_range", "late", "denied")
 
@@ -22,7 +24,7 @@ class Web:
         self.folder = pathlib.Path(folder).resolve()
         self.shares = dict.fromkeys(self.FAULTS, 0.0)
         self.counts = dict.fromkeys(self.FAULTS, 0)
-        self.moved, self.asked = {}, 0
+        self.moved, self.asked, self.bytes_per_s, self._free_at = {}, 0, 0, 0.0
         self._random, self._lock = random.Random(seed), threading.Lock()
         web = self
 
@@ -50,6 +52,14 @@ class Web:
         if unknown:
             raise ValueError(f"{sorted(unknown)}: want some of {self.FAULTS}")
         self.shares = dict.fromkeys(self.FAULTS, 0.0) | shares
+
+    def _wait_for_turn(self, size):
+        """Waits until `size` bytes and all that were asked for earlier are sent at `bytes_per_s`."""
+        with self._lock:
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + size / self.bytes_per_s
+            until = self._free_at - now
+        threading.Event().wait(until)
 
     def close(self):
         self._server.shutdown()
@@ -89,6 +99,8 @@ class Web:
                 return self._status(request, 416)
         if fault == "late":
             threading.Event().wait(1)
+        if with_body and self.bytes_per_s > 0:
+            self._wait_for_turn(last + 1 - first)
         request.send_response(206 if wanted else 200)
         if wanted:
             moved = 1 if fault == "wrong_range" else 0

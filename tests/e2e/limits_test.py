@@ -203,6 +203,19 @@ class Storage(Training):
         server.set(late=1.0)
 
 
+class StorageOfTwoWorkers(Training):
+    """A server that is slow for both workers, and serves one of them before the other. A step takes seconds."""
+
+    right = "storage"
+
+    def build(self):
+        server, graph = self.serve_photos()
+        self.start_worker("--cache", "0", "--read-threads", "32", name="first", threads=1)
+        self.start_worker("--cache", "0", "--read-threads", "2", name="second", threads=1)
+        self.train_on(graph, batch=32)
+        server.bytes_per_s = 150_000
+
+
 class Network(Training):
     """A window of more rows than the sockets' buffers hold."""
 
@@ -338,8 +351,8 @@ class NoWorker(Training):
         worker.kill9()
 
 
-TRAININGS = (ColdCache, Storage, Network, Decode, Augment, Trainer, Window, OneSlowWorker, OneBadMount, LookalikeGpu,
-             NarrowLinkOfOneWorker, NoWorker)  # the longest first
+TRAININGS = (ColdCache, StorageOfTwoWorkers, Storage, Network, Decode, Augment, Trainer, Window, OneSlowWorker,
+             OneBadMount, LookalikeGpu, NarrowLinkOfOneWorker, NoWorker)  # the longest first
 COMPARE_WORKERS = (OneSlowWorker, OneBadMount, NarrowLinkOfOneWorker)
 
 

@@ -208,6 +208,23 @@ TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
 }
 
+// Slow storage, a narrow network and busy GPUs of all workers: the one that is
+// served last causes all waits, and the others have no time either.
+TEST(FindBottleneck, NoStragglerWhereAllWaitForTheSame) {
+  std::vector<ConsumerStatistics> consumers = Waiting(1);
+  consumers[0].waited_for_share = 1;
+  const auto of = [&](void (*change)(WorkerStatistics&)) {
+    std::vector<WorkerStatistics> workers = Both(change);
+    workers[0].rows_per_s = 300;
+    return LimitOf(workers, consumers);
+  };
+  EXPECT_EQ(of([](WorkerStatistics& w) { w.for_input = 0.85; }),
+            Limit::kStorage);
+  EXPECT_EQ(of([](WorkerStatistics& w) { w.sending = 0.95; }), Limit::kNetwork);
+  EXPECT_EQ(of([](WorkerStatistics& w) { w.device = 0.95; }),
+            Limit::kDecodeGpu);
+}
+
 TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
   EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
 }
