@@ -325,7 +325,12 @@ _PLACES = frozenset("path paths root files array annotations index".split())
 
 
 def absolute(place: str) -> str:
-    """Makes a relative path absolute now: it is relative to the script, not to the process that reads it later."""
+    """Makes a relative path absolute now: it is relative to the script, not to the process that reads it later.
+
+    A leading ~ or ~user is that home, as in a shell; ./~ is a folder of that name.
+    """
+    if place.startswith("~"):
+        place = os.path.expanduser(place)
     if not place or place.startswith("/") or "://" in place:
         return place
     return os.path.join(os.getcwd(), "" if place == "." else place.removeprefix("./"))

@@ -274,6 +274,10 @@ class _Factory:
     def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
         return Pipeline(self._function, args, kwargs)
 
+    def __reduce__(self) -> str:
+        # As of functions: the other process imports it by its name.
+        return getattr(self._function, "__qualname__", repr(self._function))
+
 
 def _needs_arguments(function: Callable[..., Any]) -> bool:
     return any(

@@ -168,6 +168,17 @@ def test_an_empty_list_is_an_argument_that_was_left_out_or_an_error(monkeypatch)
         operators._is_none("readers.files", arg("files", "strings", operators._REQUIRED), [])
 
 
+def test_a_tilde_is_a_home_as_in_a_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    home = str(tmp_path / "home")
+    monkeypatch.setenv("HOME", home)
+    values = {"paths": ["~", "~/web/0.tar", "./~/0.tar", "a~", "~nobody-of-this-name/x", "s3://bucket/~/0.tar"]}
+    operators._make_absolute("readers.webdataset", values)
+    here = str(tmp_path)
+    assert values["paths"] == [home, f"{home}/web/0.tar", f"{here}/~/0.tar", f"{here}/a~",
+                               f"{here}/~nobody-of-this-name/x", "s3://bucket/~/0.tar"]
+
+
 def test_paths_of_all_readers_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = {"paths": ["a.tar", "/b.tar"], "index": ["a.idx"], "labels": [1, 2], "images": ["x.jpg"]}
@@ -278,6 +289,24 @@ def test_an_operator_with_as_many_outputs_as_values_says_so():
         "kinds: \"Literal['image', 'text'] | Sequence[Literal['image', 'text']]\" = ()) -> 'tuple[Node, ...]'"
     )
     assert "one for each of fields; of one, too: (x,) = fn.readers.fields(…)." in fn.readers.fields.__doc__
+
+
+@leat.pipeline
+def _with_arguments(size):
+    encoded, label = fn.readers.image_folder("/photos")
+    return {"image": fn.resize(fn.decode(encoded), size=[size, size])}
+
+
+def test_a_pipeline_that_needs_arguments_pickles_by_its_name_as_functions_do():
+    assert pickle.loads(pickle.dumps(_with_arguments)) is _with_arguments
+    assert copy.deepcopy(_with_arguments) is _with_arguments
+
+    @leat.pipeline
+    def local(size):
+        return _with_arguments(size)
+
+    with pytest.raises((pickle.PicklingError, AttributeError), match="local"):
+        pickle.dumps(local)
 
 
 def test_a_pipeline_pickles_as_its_graph(graph):
