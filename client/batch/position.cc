@@ -36,7 +36,8 @@ absl::Status Refused(const stored::v1::Position& position, std::string_view job,
         position.job(), theirs, shares.empty() ? "" : ": " + shares, job, ours);
   return InvalidArgument(
       "position: of another plan of job \"{}\" ({}, now {}): {}; to begin at "
-      "its step nevertheless, give epoch {} and step {} in its place",
+      "its step nevertheless, pass start=({}, {}), its epoch and step, and no "
+      "position",
       job, theirs, ours,
       shares.empty()
           ? "its pipeline, seed, batch, order or shares up to there have "

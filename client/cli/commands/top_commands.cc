@@ -126,6 +126,19 @@ void AddWorkers(const Session& session, const Json& status,
   to->push_back(DiagnoseWorkers(probes, ready));
 }
 
+// Without an address, there may be no coordinator to find: a private service
+// runs only while a script uses it.
+Diagnosis NothingNamed(const absl::Status& status) {
+  return {"COORDINATOR", "warn",
+          fmt::format("no coordinator is named, and the default address does "
+                      "not answer: {}",
+                      Message(status)),
+          "nothing is wrong for a script with a private service: call leat "
+          "doctor while it runs to examine that, too. For another service, "
+          "--coordinator HOST:PORT or LEAT_COORDINATOR says where its "
+          "coordinator is"};
+}
+
 // For a rejected caller, the coordinator's error names the token and the role.
 Diagnosis NotAnswered(const absl::Status& status) {
   const bool refused =
@@ -137,6 +150,27 @@ Diagnosis NotAnswered(const absl::Status& status) {
                     "LEAT_ACCESS_TOKEN"
                   : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
                     "the coordinator is; --local asks for this machine alone"};
+}
+
+// Adds the coordinator, or this user's private service, and its workers.
+absl::Status AddService(Session& session, std::vector<Diagnosis>* to) {
+  const absl::StatusOr<Connection*> connection = session.ConnectOrPrivate();
+  const absl::StatusOr<std::string> text =
+      connection.ok() ? (*connection)->admin().GetStatus()
+                      : absl::StatusOr<std::string>(connection.status());
+  if (!text.ok()) {
+    const bool unnamed =
+        absl::IsUnavailable(text.status()) && !session.NamesService();
+    to->push_back(unnamed ? NothingNamed(text.status())
+                          : NotAnswered(text.status()));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Json status, ParseObject(*text, "status"));
+  for (Diagnosis& each : DiagnoseService(status, session.environment().version,
+                                         session.environment().now()))
+    to->push_back(std::move(each));
+  AddWorkers(session, status, to);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -176,22 +210,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
           options.path,
           ListDataset(session, options.path,
                       {.read_records = 1, .within = kDataTime}, nullptr)));
-    if (!options.local) {
-      const absl::StatusOr<Connection*> connection = session.Connect();
-      const absl::StatusOr<std::string> text =
-          connection.ok() ? (*connection)->admin().GetStatus()
-                          : absl::StatusOr<std::string>(connection.status());
-      if (text.ok()) {
-        ASSIGN_OR_RETURN(const Json status, ParseObject(*text, "status"));
-        for (Diagnosis& each :
-             DiagnoseService(status, session.environment().version,
-                             session.environment().now()))
-          diagnoses.push_back(std::move(each));
-        AddWorkers(session, status, &diagnoses);
-      } else {
-        diagnoses.push_back(NotAnswered(text.status()));
-      }
-    }
+    if (!options.local) RETURN_IF_ERROR(AddService(session, &diagnoses));
     int exit_code = kGood;
     for (const Diagnosis& each : diagnoses)
       if (each.severity == "error") exit_code = kUnhealthy;

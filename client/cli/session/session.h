@@ -49,6 +49,11 @@ class Session {
   absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Connects once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
+  // The same; if no service is named and none answers at the default address,
+  // connects to a private service of this user, if exactly one runs.
+  absl::StatusOr<Connection*> ConnectOrPrivate();
+  // Returns whether a flag, the environment or a context names a service.
+  bool NamesService() const;
   // Returns whether the coordinator was called and has not answered, so that
   // its address may be wrong.
   bool not_answered() const { return called_ && connection_ == nullptr; }
@@ -91,7 +96,7 @@ class Session {
  private:
   absl::Status CheckVariables() const;
   absl::Status CheckFlags() const;
-  absl::Status TryDefault(ConnectOptions connect) const;
+  absl::Status TryDefault(ConnectOptions connect);
   std::string ValueOf(std::string_view flag, const std::string& given,
                       const char* variable, std::string Context::*kept) const;
   // Returns the process that --private names; 0: it names none.
@@ -109,6 +114,7 @@ class Session {
   const Environment& environment_;
   std::optional<Context> context_;  // in use; its paths are resolved
   bool called_ = false;             // the coordinator was called
+  bool or_private_ = false;         // ConnectOrPrivate was called
   std::unique_ptr<Connection> connection_;
 };
 

@@ -65,7 +65,7 @@ TEST(PositionShares, NamesTheStepFromWhichSharesDifferAndBoth) {
               AllOf(HasSubstr("another plan of job \"mix\""),
                     HasSubstr("from step 3 on its shares are web 0.5, books "
                               "0.5, code 0, here web 0.7"),
-                    HasSubstr("give epoch 0 and step 8")));
+                    HasSubstr("pass start=(0, 8)")));
   // Another weight in the first segment; those that are equal are not shown.
   EXPECT_THAT(SharesRefusal(first, {{0, {7, 1, 2}}}),
               HasSubstr("from step 0 on its shares are books 0.2, code 0.1, "

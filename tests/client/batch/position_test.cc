@@ -78,7 +78,7 @@ TEST(Position, OfAnotherPlanOfTheSameJobSaysSo) {
   EXPECT_THAT(Refusal(EncodePosition("train", Plan(2), {0, 1})),
               AllOf(HasSubstr("another plan of job \"train\" (020202020202, "
                               "now 010101010101)"),
-                    HasSubstr("give epoch 0 and step 1")));
+                    HasSubstr("pass start=(0, 1)")));
 }
 
 TEST(Position, OfAnOlderReleaseNamesThePlanHash) {

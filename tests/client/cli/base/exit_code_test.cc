@@ -155,26 +155,6 @@ TEST(ExitCodes, AVariableThatIsEmptyIsWrongUse) {
       << shell.err;
 }
 
-// Without an address given, the CLI does not wait for a coordinator.
-TEST(ExitCodes, TheDefaultAddressIsTriedForASecondAndNamesAPrivateService) {
-  Shell shell;
-  std::vector<absl::Duration> times;
-  shell.connects = [&](const ConnectOptions& options) -> absl::Status {
-    times.push_back(options.timeout);
-    if (options.private_pid) return InvalidArgument("several: 7, 8");
-    return Unavailable("no coordinator at {}", options.address);
-  };
-  EXPECT_EQ(shell.Run({"status"}), kCannotConnect);
-  EXPECT_THAT(shell.err, HasSubstr("runs: see it by --private"));
-  ASSERT_FALSE(times.empty());
-  for (const absl::Duration time : times) EXPECT_LE(time, absl::Seconds(1));
-  times.clear();
-  EXPECT_EQ(shell.Run({"status", "--coordinator", "127.0.0.1:7411"}),
-            kCannotConnect);
-  EXPECT_EQ(times, std::vector<absl::Duration>{absl::Seconds(10)});
-  EXPECT_THAT(shell.err, Not(HasSubstr("--private")));
-}
-
 TEST(ExitCodes, ErrorsOfTheServiceKeepTheirKind) {
   const std::vector<std::pair<absl::Status, int>> table = {
       {Unavailable("connection refused"), kCannotConnect},

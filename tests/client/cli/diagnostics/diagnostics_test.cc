@@ -134,7 +134,7 @@ TEST(Diagnostics, OneHostMayUseItsLoopback) {
 TEST(Diagnostics, SaysTheMachinesPartWithoutACoordinator) {
   Shell shell;
   shell.service.connect = Unavailable("nobody listens");
-  EXPECT_EQ(shell.Run({"doctor"}), 6);
+  EXPECT_EQ(shell.Run({"doctor", "--coordinator", "a:1"}), 6);
   EXPECT_THAT(shell.out, HasSubstr("nobody listens"));
   EXPECT_THAT(shell.out, HasSubstr("DESCRIPTORS"));
   shell.Run({"doctor", "--local"});
