@@ -217,11 +217,16 @@ int Run(int argc, char** argv) {
   rpc::ReportReady(flags.daemon, (*daemon)->address());
   const std::string serving = "serving " + (*daemon)->address();
   notifier.Ready(serving);
-  const int signal =
-      rpc::ServeUntilStopped(&signals, &notifier, flags.daemon, config.security,
-                             serving, [&](const rpc::Security& security) {
-                               return (*daemon)->Replace(security);
-                             });
+  const int signal = rpc::ServeUntilStopped(
+      &signals, &notifier, flags.daemon, config.security, serving,
+      {.replace =
+           [&](const rpc::Security& security) {
+             return (*daemon)->Replace(security);
+           },
+       .reloaded =
+           [&](const absl::Status& status) {
+             (*daemon)->coordinator().SetReloaded(status);
+           }});
   notifier.Stopping("waiting for calls to end");
   LOG_INFO("coordinator.stopping cause={} timeout_ms={}",
            signal == rpc::StopSignals::kLifeline ? "lifeline"

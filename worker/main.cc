@@ -36,6 +36,17 @@ std::string FromEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+leat::rpc::ReloadHooks HooksOf(leat::worker::Worker* worker) {
+  return {.replace =
+              [worker](const leat::rpc::Security& security) {
+                return worker->Replace(security);
+              },
+          .reloaded =
+              [worker](const absl::Status& status) {
+                worker->SetReloaded(status);
+              }};
+}
+
 int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
   leat::rpc::ServiceNotifier notifier(leat::rpc::WhomToTell(config.daemon),
                                       &leat::Clock::Real());
@@ -89,10 +100,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
   ready_step();
   const int signal = leat::rpc::ServeUntilStopped(
       signals, &notifier, config.daemon, config.security,
-      fmt::format("serving {}", address),
-      [&](const leat::rpc::Security& security) {
-        return (*worker)->Replace(security);
-      });
+      fmt::format("serving {}", address), HooksOf(worker->get()));
   notifier.Stopping("finishing what was asked");
   // No client is left to serve, and nothing here is worth a clean end.
   if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);

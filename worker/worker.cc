@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "core/utf8.h"
 #include "rpc/access/worker_key.h"
 #include "rpc/http/status_server.h"
 #include "rpc/process/machine.h"
@@ -25,6 +26,11 @@
 #include "worker/worker_state.h"
 
 namespace leat::worker {
+namespace {
+
+constexpr size_t kMostReason = 1024;  // bytes of Heartbeat's not_reloaded
+
+}  // namespace
 
 v1::WorkerStats Worker::State::CollectStats(StatsInterval* of) {
   v1::WorkerStats stats = of->Collect();
@@ -38,6 +44,8 @@ v1::Heartbeat Worker::State::MakeHeartbeat() {
   *heartbeat.mutable_stats() = CollectStats(&reported);
   AddFailures(failures.Lasting(), &heartbeat);
   TakeBadSamples(&bad_samples, &heartbeat);
+  MutexLock lock(&mu);
+  heartbeat.set_not_reloaded(not_reloaded);
   return heartbeat;
 }
 
@@ -205,6 +213,11 @@ absl::Status Worker::Replace(const rpc::Security& security) {
   state_->peers.ReplaceSecurity(security);
   state_->rows.access().ReplaceOwn(security.token);
   return absl::OkStatus();
+}
+
+void Worker::SetReloaded(const absl::Status& status) {
+  MutexLock lock(&state_->mu);
+  state_->not_reloaded = ToUtf8(Message(status), kMostReason);
 }
 
 bool Worker::Drain() {

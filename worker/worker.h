@@ -62,6 +62,9 @@ class Worker {
   // now on; existing streams keep theirs. After an error nothing has changed.
   // Errors: as rpc::Server::ReplaceTls.
   absl::Status Replace(const rpc::Security& security);
+  // The next heartbeats report whether the files with certificates and the
+  // token, as they are now, are in use, and otherwise why not.
+  void SetReloaded(const absl::Status& status);
   // Statistics called "interval" in the message cover the time since the last
   // call.
   v1::WorkerStats CollectStats();

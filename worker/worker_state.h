@@ -242,6 +242,7 @@ struct Worker::State {
   Mutex mu;
   // nullopt: no TLS.
   std::optional<CertificateTerm> certificate ABSL_GUARDED_BY(mu);
+  std::string not_reloaded ABSL_GUARDED_BY(mu);  // as of Heartbeat
   const WallTime started_at = Clock::Real().WallNow();
   std::atomic<bool> draining = false;
   // nullptr: no pages; reads all parts above.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
+#include "fmt/format.h"
+
 namespace leat {
 namespace {
 
@@ -21,6 +24,19 @@ WallTime CertificateTerm::warn_at() const {
 
 WallTime CertificateTerm::error_at() const {
   return Before(*this, kErrorPart, kMostError);
+}
+
+std::string TextOfExpiry(Duration left) {
+  if (left <= Duration::zero()) return "has expired";
+  const auto minutes =
+      std::chrono::duration_cast<std::chrono::minutes>(left).count();
+  const auto hours = minutes / 60;
+  if (hours == 0) return "expires in " + Counted(minutes, "minute");
+  if (hours < 24)
+    return fmt::format("expires in {} and {}", Counted(hours, "hour"),
+                       Counted(minutes % 60, "minute"));
+  return fmt::format("expires in {} and {}", Counted(hours / 24, "day"),
+                     Counted(hours % 24, "hour"));
 }
 
 }  // namespace leat

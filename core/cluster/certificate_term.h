@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 #include "core/clock.h"
 
@@ -37,5 +38,9 @@ struct CertificateTerm {
 
 inline constexpr Duration kMostWarning = std::chrono::hours(30 * 24);
 inline constexpr Duration kMostError = std::chrono::hours(7 * 24);
+
+// Returns "expires in 3 days and 4 hours", "expires in 5 minutes", or "has
+// expired".
+std::string TextOfExpiry(Duration left);
 
 }  // namespace leat

@@ -117,17 +117,19 @@ void ReportReady(const DaemonFlags& flags, const std::string& address) {
   close(flags.ready_fd);
 }
 
-int ServeUntilStopped(
-    StopSignals* signals, ServiceNotifier* notifier, const DaemonFlags& flags,
-    const Security& security, const std::string& serving,
-    const std::function<absl::Status(const Security&)>& replace) {
+int ServeUntilStopped(StopSignals* signals, ServiceNotifier* notifier,
+                      const DaemonFlags& flags, const Security& security,
+                      const std::string& serving, const ReloadHooks& hooks) {
   Security last = security;
+  bool in_use = true;  // the files as they are
   const auto reload = [&](bool asked) {
     if (!HasFiles(flags)) return;
     Security read = security;
     absl::Status status = ReadSecurity(flags, &read);
-    if (status.ok() && !asked && Equal(read, last)) return;
-    if (status.ok()) status = replace(read);
+    if (status.ok() && in_use && !asked && Equal(read, last)) return;
+    if (status.ok()) status = hooks.replace(read);
+    in_use = status.ok();
+    hooks.reloaded(status);
     if (!status.ok()) {
       LOG_ERROR("tls.not_reloaded error=\"{}\"", Message(status));
       return;

@@ -55,12 +55,16 @@ std::string ChangesText(const Security& before, const Security& now);
 
 // Serves until the daemon has to end: as StopSignals::Wait. Meanwhile SIGHUP,
 // and changed files, cause certificates and the access token to be read again
-// and passed to `replace`. The changes are logged. Errors in them are logged,
-// and the last good ones stay. `security`: the values the daemon started with.
-// `serving`: the status for systemd.
-int ServeUntilStopped(
-    StopSignals* signals, ServiceNotifier* notifier, const DaemonFlags& flags,
-    const Security& security, const std::string& serving,
-    const std::function<absl::Status(const Security&)>& replace);
+// and passed to `hooks.replace`. The changes are logged. Errors in them are
+// logged, and the last good ones stay. `security`: the values the daemon started
+// with. `serving`: the status for systemd.
+struct ReloadHooks {
+  std::function<absl::Status(const Security&)> replace;
+  // Called after each attempt; OK: the files as they are now are in use.
+  std::function<void(const absl::Status&)> reloaded;
+};
+int ServeUntilStopped(StopSignals* signals, ServiceNotifier* notifier,
+                      const DaemonFlags& flags, const Security& security,
+                      const std::string& serving, const ReloadHooks& hooks);
 
 }  // namespace leat::rpc

@@ -65,8 +65,7 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
       return absl::OkStatus();
     }
     if (message.has_heartbeat() && session != 0)
-      return coordinator_->Heartbeat(session,
-                                     ReportOf(message.heartbeat().stats()),
+      return coordinator_->Heartbeat(session, ReportOf(message.heartbeat()),
                                      BadSamplesOf(message.heartbeat()), now,
                                      FailuresOf(message.heartbeat()));
     return InvalidArgument(

@@ -161,6 +161,9 @@ class Coordinator {
   // The term of this daemon's certificate; nullopt: it has none.
   void SetCertificate(std::optional<CertificateTerm> term);
   std::optional<CertificateTerm> certificate() const;
+  // Whether this daemon uses its files with certificates and the token as they
+  // are now; otherwise a finding says why not.
+  void SetReloaded(const absl::Status& status);
 
   // --- Access tokens
 

@@ -142,6 +142,11 @@ void Coordinator::SetCertificate(std::optional<CertificateTerm> term) {
   parts_->certificate = term;
 }
 
+void Coordinator::SetReloaded(const absl::Status& status) {
+  MutexLock lock(&mu_);
+  parts_->not_reloaded = Message(status);
+}
+
 std::optional<CertificateTerm> Coordinator::certificate() const {
   MutexLock lock(&mu_);
   return parts_->certificate;

@@ -96,6 +96,7 @@ struct Parts {
   std::optional<MonotonicTime> started_at;  // the first time that is known
   bool workers_came = false;                // at least one has registered
   std::optional<CertificateTerm> certificate;
+  std::string not_reloaded;                         // as in Snapshot
   MonotonicTime collect_at = MonotonicTime::min();  // when blocks are collected
 
   // Reports the time: the first call starts the parts.

@@ -29,6 +29,8 @@ void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
   if (const std::string& address = worker.registration->insecure_listener;
       !address.empty())
     to->insecure.Add(name, host, address);
+  if (const std::string& why = worker.report.not_reloaded; !why.empty())
+    to->not_reloaded.Add(name, host, why);
   const std::optional<CertificateTerm>& term = worker.report.certificate;
   if (!term || now <= term->warn_at()) return;
   Snapshot::AlikeWorkers& alike =
@@ -206,6 +208,7 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
 void SnapStore(const Parts& parts, Snapshot* to) {
   to->insecure_listener = parts.config.insecure_listener;
   to->not_confined = parts.config.not_confined;
+  to->own_not_reloaded = parts.not_reloaded;
   to->last_write = parts.transactions.last();
   to->losses = parts.store->losses();
   to->set_aside = parts.state.set_aside().size();

@@ -55,7 +55,8 @@ void Membership::Move(Worker* worker, Queue* to) {
 // each change of a field that it reads.
 void Membership::Count(const Worker& worker, int sign) {
   if (!worker.lost && (!worker.registration->not_confined.empty() ||
-                       !worker.registration->insecure_listener.empty()))
+                       !worker.registration->insecure_listener.empty() ||
+                       !worker.report.not_reloaded.empty()))
     num_open_ += sign;
   if (const auto& term = worker.report.certificate; !worker.lost && term) {
     const WallTime at = term->warn_at();

@@ -138,7 +138,8 @@ class Membership {
   size_t num_lost() const { return lost_.size(); }
   size_t num_failing() const { return num_failing_; }
   // Returns how many workers that are not lost reported that they are not
-  // confined, or that they accept every caller.
+  // confined, that they accept every caller, or that they do not use their
+  // files with certificates and tokens as they are now.
   size_t num_open() const { return num_open_; }
   // Returns the first time at which the certificate of a worker that is not
   // lost becomes a finding (CertificateTerm::warn_at). max(): never.

@@ -34,6 +34,10 @@ constexpr char kInsecureRemedy[] =
     "give --tls-cert, --tls-key and --access-token-file instead of --insecure";
 constexpr char kCertificateRemedy[] =
     "replace --tls-cert and --tls-key; they are read when they change";
+constexpr char kReloadRemedy[] =
+    "mend the files on its host, since it would not start again with them: "
+    "leat doctor --local --tls-cert FILE --tls-key FILE there examines them, "
+    "and they are read when they change";
 
 Subjects JobSubjects(const Snapshot::Jobs& jobs) {
   Subjects subjects;
@@ -160,6 +164,19 @@ void AddOpenWorkers(const Snapshot& at, Writer* to) {
            "has a certificate in the last quarter of its time",
            "have certificates in the last quarter of their time",
            kCertificateRemedy, to);
+  const auto unused = [](const std::string& who, const std::string& why) {
+    return fmt::format(
+        "{} does not use its changed certificates or access token, and goes on "
+        "with the ones before: {}",
+        who, why);
+  };
+  if (!at.own_not_reloaded.empty())
+    to->Add("NOT_RELOADED", "warn", {},
+            unused("the coordinator", at.own_not_reloaded), kReloadRemedy);
+  AddAlike(at.not_reloaded, "NOT_RELOADED", "warn", unused,
+           "does not use its changed certificates or access token",
+           "do not use their changed certificates or access tokens",
+           kReloadRemedy, to);
 }
 
 void AddDecoders(const Snapshot& at, Writer* to) {
@@ -355,19 +372,6 @@ void AddStore(const Snapshot& at, Writer* to) {
 }
 
 }  // namespace
-
-std::string TextOfExpiry(Duration left) {
-  if (left <= Duration::zero()) return "has expired";
-  const auto minutes =
-      std::chrono::duration_cast<std::chrono::minutes>(left).count();
-  const auto hours = minutes / 60;
-  if (hours == 0) return "expires in " + Counted(minutes, "minute");
-  if (hours < 24)
-    return fmt::format("expires in {} and {}", Counted(hours, "hour"),
-                       Counted(minutes % 60, "minute"));
-  return fmt::format("expires in {} and {}", Counted(hours / 24, "day"),
-                     Counted(hours % 24, "hour"));
-}
 
 std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   Writer to;

@@ -97,6 +97,8 @@ struct Snapshot {
   std::vector<FailingWorker> first_failing;
   AlikeWorkers unconfined;  // with the reason
   AlikeWorkers insecure;    // with the address
+  // With the reason why their changed files are not in use.
+  AlikeWorkers not_reloaded;
   // With the text of TextOfExpiry: certificates whose end is a warning, and
   // those whose end is an error (core/cluster/certificate_term.h).
   AlikeWorkers expiring, expiring_soon;
@@ -130,7 +132,8 @@ struct Snapshot {
   std::vector<DamagedIndex> damaged;
   // The coordinator and its store.
   std::string insecure_listener;
-  std::string not_confined;  // why no filter confines it; empty: one does
+  std::string not_confined;      // why no filter confines it; empty: one does
+  std::string own_not_reloaded;  // why its changed files are not in use
   struct Expiry {
     Duration left{};    // until its certificate expires; negative: since
     bool soon = false;  // it is an error
@@ -143,22 +146,19 @@ struct Snapshot {
   std::string losses;  // Store's
 };
 
-// "expires in 3 days and 4 hours", "expires in 5 minutes", or "has expired".
-std::string TextOfExpiry(Duration left);
-
 // In the order: workers, jobs, the store.
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // All codes of findings.
-inline constexpr std::array<std::string_view, 23> kFindingCodes = {
+inline constexpr std::array<std::string_view, 24> kFindingCodes = {
     "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
     "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
     "INDEX_WAITS",     "INSECURE_LISTENER",   "JOB_GIVEN_UP",
-    "NOT_CONFINED",    "NO_ABILITY",          "NO_DECODER",
-    "NO_WORKERS",      "STATE_FAILED",        "STATE_FULL",
-    "STATE_REGRESSED", "STATE_SALVAGED",      "STATE_SET_ASIDE",
-    "WORKERS_SILENT",  "WORKER_DECODERS",     "WORKER_LOST",
-    "WORKER_STORAGE",  "WORKER_UNREACHED"};
+    "NOT_CONFINED",    "NOT_RELOADED",        "NO_ABILITY",
+    "NO_DECODER",      "NO_WORKERS",          "STATE_FAILED",
+    "STATE_FULL",      "STATE_REGRESSED",     "STATE_SALVAGED",
+    "STATE_SET_ASIDE", "WORKERS_SILENT",      "WORKER_DECODERS",
+    "WORKER_LOST",     "WORKER_STORAGE",      "WORKER_UNREACHED"};
 // A service that accepts every caller keeps this finding.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has this code (lists them).

@@ -54,6 +54,9 @@ struct WorkerReport {
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
   // nullopt: the worker has no certificate, or does not report it.
   std::optional<CertificateTerm> certificate = std::nullopt;
+  // Why it does not use its files with certificates and a token as they are
+  // now. Empty: it does.
+  std::string not_reloaded{};
 };
 
 struct UnreachedWorker {

@@ -20,6 +20,7 @@ namespace leat::server {
 // are not finite become 0. kInvalidArgument if nothing sensible is left.
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
 WorkerReport ReportOf(v1::WorkerStats proto);
+WorkerReport ReportOf(const v1::Heartbeat& proto);
 ConsumerReport ReportOf(v1::ConsumerStats proto);
 StorageFailures FailuresOf(const v1::Heartbeat& proto);
 BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);

@@ -153,6 +153,12 @@ WorkerReport ReportOf(v1::WorkerStats proto) {
   return report;
 }
 
+WorkerReport ReportOf(const v1::Heartbeat& proto) {
+  WorkerReport report = ReportOf(proto.stats());
+  report.not_reloaded = Cut(proto.not_reloaded());
+  return report;
+}
+
 ConsumerReport ReportOf(v1::ConsumerStats proto) {
   Sanitise(&proto);
   ConsumerReport report{proto.epoch(),           proto.step(),

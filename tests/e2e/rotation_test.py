@@ -40,6 +40,10 @@ class Rotation(cluster.PhotosTest):
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.not_reloaded")
         self.pull("--access-token", self.FIRST)
+        asks = ["--access-token", self.FIRST]
+        self.found(asks, "worker w0 on host ", "the coordinator ")
+        self.token.write_text(self.FIRST)  # as it was
+        self.found(asks)
 
         self.coordinator.stop()
         self.token.write_text(self.SECOND)
@@ -47,6 +51,15 @@ class Rotation(cluster.PhotosTest):
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.reloaded")
         self.pull("--access-token", self.SECOND)
+
+    def found(self, flags, *subjects):
+        """Waits until the findings are that these do not use their files."""
+        def agree():
+            texts = [finding["summary"] for finding in self.get("status", *flags).get("findings", [])
+                     if finding["code"] == "NOT_RELOADED"]
+            return len(texts) == len(subjects) and all(any(text.startswith(one) for text in texts) for one in subjects)
+
+        self.until(f"findings about {subjects}", agree)
 
     def certificate(self, name=""):
         """Makes a new pair, which is its own authority."""
@@ -64,6 +77,16 @@ class Rotation(cluster.PhotosTest):
         self.start_coordinator(*flags)
         worker = self.start_worker(*flags, threads=2)
         self.pull(*flags)
+
+        key = self.folder / "key.pem"
+        for name in ("cert", "key"):
+            shutil.copy(self.folder / f"{name}.pem", self.folder / f"old-{name}.pem")
+        asks = [flag.replace(str(self.folder) + "/", str(self.folder) + "/old-") for flag in flags]
+        right = key.read_text()
+        key.write_text("")
+        self.found(asks, "worker w0 on host ", "the coordinator ")
+        key.write_text(right)
+        self.found(asks)
 
         self.coordinator.stop()
         self.certificate()

@@ -84,6 +84,31 @@ TEST(KnownWorkers, OneThatLetsInEverybodyIsAFinding) {
   EXPECT_FALSE(world.Found("INSECURE_LISTENER"));
 }
 
+TEST(KnownWorkers, OneThatCannotUseItsNewFilesIsAFindingUntilItCan) {
+  World world;
+  const SessionId session = world.Join("a");
+  const auto beat = [&](const char* why) {
+    WorkerReport report;
+    report.not_reloaded = why;
+    ASSERT_TRUE(world->Heartbeat(session, report, {}, world.now()).ok());
+  };
+  beat("--tls-key is of another certificate");
+  EXPECT_EQ(world.SummaryOf("NOT_RELOADED"),
+            "worker a on host host-a does not use its changed certificates or "
+            "access token, and goes on with the ones before: --tls-key is of "
+            "another certificate");
+  beat("");
+  EXPECT_FALSE(world.Found("NOT_RELOADED"));
+  beat("--tls-key is of another certificate");
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("NOT_RELOADED"));
+  world->SetReloaded(InvalidArgument("--tls-cert: no PEM"));
+  EXPECT_NE(world.SummaryOf("NOT_RELOADED").find("the coordinator does not"),
+            std::string::npos);
+  world->SetReloaded(absl::OkStatus());
+  EXPECT_FALSE(world.Found("NOT_RELOADED"));
+}
+
 TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
   World world;
   const SessionId session = world.Join("a");

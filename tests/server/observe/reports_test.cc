@@ -51,6 +51,8 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.insecure.Add("i", "host", "0.0.0.0:2");
   at.expiring_soon.Add("s", "host", "has expired");
   at.expiring.Add("e", "host", "expires in 8 days and 0 hours");
+  at.own_not_reloaded = "--tls-key: no PEM";
+  at.not_reloaded.Add("r", "host", "--tls-key: no PEM");
   at.without_decoder[DecoderClass::kNvjpeg] = {{"a", "b"}, 9};
   at.unable = {{"\"parquet\"",
                 "worker w: no libarrow",
@@ -72,17 +74,17 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.set_aside = 1;
   at.first_set_aside = {{"", "job old", "its check refuses it", "old", {}}};
   at.regressed = {"w", 9, 5};
-  EXPECT_THAT(
-      CodesOf(at),
-      ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
-                  "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
-                  "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
-                  "CERTIFICATE_EXPIRES", "NO_DECODER", "NO_ABILITY",
-                  "WORKER_UNREACHED", "CONSUMER_STALLED", "BAD_SAMPLES",
-                  "JOB_GIVEN_UP", "INDEX_FAILED", "INDEX_WAITS",
-                  "INDEX_DAMAGED", "DATASET_CHANGED", "INSECURE_LISTENER",
-                  "CERTIFICATE_EXPIRES", "STATE_FULL", "STATE_SALVAGED",
-                  "STATE_SET_ASIDE", "STATE_REGRESSED"));
+  EXPECT_THAT(CodesOf(at),
+              ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
+                          "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
+                          "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
+                          "CERTIFICATE_EXPIRES", "NOT_RELOADED", "NOT_RELOADED",
+                          "NO_DECODER", "NO_ABILITY", "WORKER_UNREACHED",
+                          "CONSUMER_STALLED", "BAD_SAMPLES", "JOB_GIVEN_UP",
+                          "INDEX_FAILED", "INDEX_WAITS", "INDEX_DAMAGED",
+                          "DATASET_CHANGED", "INSECURE_LISTENER",
+                          "CERTIFICATE_EXPIRES", "STATE_FULL", "STATE_SALVAGED",
+                          "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, EveryCodeIsInTheManual) {
