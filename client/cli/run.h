@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program `leat`, as a function: arguments in, exit code out.
+// RunCli is the program `leat` as a function, which main and the tests call. It
+// runs on the calling thread. Output, errors and connections go through the
+// Environment, so a failure is a line on its `err`, and an ExitCode.
 #pragma once
 
 #include <string>

@@ -3,8 +3,8 @@
 // LinkProber finds out, on its own thread, why streams to some addresses fail.
 // gRPC's own error ("Socket closed") names no cause.
 //
-// A probe of a name may take as long as the system's resolver, and Stop waits
-// for it. Thread-safe.
+// The Engine owns it. One thread at a time calls Ask and Stop. A probe of a name
+// may take as long as the system's resolver, and Stop waits for it.
 #pragma once
 
 #include <deque>

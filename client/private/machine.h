@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeepReceiveMemory and LibraryFolder set up, and inspect, the client's
-// process.
+// Two functions on the process that has loaded the client library. Any thread
+// may call them. Neither reports an error: where the process cannot be changed
+// or examined, it stays as it is, or the result is empty.
 #pragma once
 
 #include <string>

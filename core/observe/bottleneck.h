@@ -11,7 +11,8 @@
 // verdict follows from one figure:
 //
 //   the trainer does not wait ───────────────────────────────► trainer
-//   it waits, and mostly for one worker that delivers little ─► straggler
+//   it waits, and mostly for one worker that delivers little,
+//     while the others have time ─────────────────────────────► straggler
 //   decode threads or GPUs busy, and not waiting for records ─► decode
 //   decode threads wait for room, and finished groups wait
 //     for the network ────────────────────────────────────────► network

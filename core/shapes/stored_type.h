@@ -12,6 +12,8 @@
 // The element types are NumPy's names (core/tensor/tensor.h). Only the first
 // size may be open; all may be if values come with their shapes
 // ("uint8[?,?,3]").
+//
+// Pure: readers call these functions on any thread, for arguments of users.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredSample: one stored record as the reader node's outputs.
+// StoredSample: one stored record as the reader node's outputs. A value: a source
+// makes it, and then nothing changes its bytes, so any thread may read a copy.
 #pragma once
 
 #include <cstddef>

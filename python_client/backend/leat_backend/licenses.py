@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The licences of the contents of the wheel and the bundle, as Debian's packages state them."""
+"""Collects the licences of all that the wheel and the bundle contain, from Debian's packages and from wheels.
+
+The build backend and deploy/bundle call it once, while they pack. A file without a known licence raises BuildError, so
+nothing is packed without one.
+"""
 
 from __future__ import annotations
 

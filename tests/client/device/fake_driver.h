@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The controls of the fake CUDA driver that LEAT_CUDA_LIBRARY names
-// (tests/support/fake_cuda/fake_cuda.h).
+// FakeDriver holds the functions that control the fake CUDA driver, which the
+// tests of client/device load in place of CUDA (tests/support/fake_cuda/).
+//
+// The process has one, made by the first Get. Its functions may be called by any
+// thread. If LEAT_CUDA_LIBRARY names no fake driver, or one that lacks a
+// function, the test program ends.
 #pragma once
 
 #include <dlfcn.h>

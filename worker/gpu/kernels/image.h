@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages on images: colours, views, warps, blur.
+// The bodies of the GPU kernels for stages on images: colours, views, warps and
+// blur. C++ compiles them too, so that tests and the fake driver run the same
+// code on a host. The arithmetic is that of worker/image.
 //
-// C++ and CUDA compile this file. The arithmetic is that of worker/image.
+// Each function ending in Thread is one thread of a launch: thread `thread` of
+// row `index` of the table at `rows`. It reads and writes only its own pixels or
+// elements, so threads need no order. It does nothing where the row has no
+// output or fewer threads, and cannot fail.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,8 @@
 // fault of the worker and never a bad sample: another worker may decode it, so
 // if a policy replaced it here, the bytes of a batch would depend on which
 // worker computes it.
+//
+// A value of the worker's configuration: set once, read by all decode threads.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selections: what a job takes of a pipeline's dataset."""
+"""The arguments of Pipeline.select, checked and in the JSON form of leat.v1.Selection.
+
+These are pure functions, called when a pipeline is defined. A wrong argument raises InvalidArgument with its name. What
+needs the dataset, such as the language of conditions, is checked by the coordinator and the workers.
+"""
 
 from __future__ import annotations
 
