@@ -232,6 +232,8 @@ constexpr FieldMetric kDeviceFields[] = {
      "Groups of rows that were halved for want of memory."},
     {"rows_coefficients_total", "leat_device_coefficient_rows_total", kCounter,
      "Rows of class exact whose pixels a GPU made of coefficients."},
+    {"rows_codes_total", "leat_device_code_rows_total", kCounter,
+     "Rows of class exact whose Huffman codes a GPU decoded, too."},
 };
 
 constexpr FieldMetric kDatasetFields[] = {

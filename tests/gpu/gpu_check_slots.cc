@@ -188,6 +188,7 @@ void SayGroups(const Measured& found, const Case& of, Report* report) {
   rows("kept coefficients", found.of_form);
   rows("rows_coefficients_total",
        after.rows_coefficients_total - before.rows_coefficients_total);
+  rows("rows_codes_total", after.rows_codes_total - before.rows_codes_total);
   rows("rows_exact_total", after.rows_exact_total - before.rows_exact_total);
   rows("rows_hardware_total",
        after.rows_hardware_total - before.rows_hardware_total);

@@ -126,7 +126,7 @@ def _sanitize(context, lines, *tools):
     for what, words in tools:
         # The slowest tests of the kernels would take minutes under the sanitizer.
         tests = ("--gtest_filter=FusedDevice.ResamplesByAnyScale:FusedDevice.CastsToEveryTypeAtAnyAddress:"
-                 "FusedDevice.PixelsOfCoefficientsAreLibjpegs")
+                 "FusedDevice.PixelsOfCoefficientsAndCodesAreLibjpegs")
         done = _run([machine.tool("compute-sanitizer"), *words, "--error-exitcode", "9", program, tests], context)
         said = done.stdout + done.stderr
         if re.search("device not supported", said, re.I):  # as in some virtual machines

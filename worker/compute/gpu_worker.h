@@ -98,6 +98,8 @@ struct GpuStats {
   uint64_t rows_exact_total = 0;
   // Rows counted above whose pixels kernels have computed from coefficients.
   uint64_t rows_coefficients_total = 0;
+  // Rows counted above whose coefficients kernels have decoded, too.
+  uint64_t rows_codes_total = 0;
   uint64_t rows_hardware_total = 0;
   uint64_t rows_kernels_total = 0;  // decoded on the GPU without engines
   uint64_t rows_host_total = 0;

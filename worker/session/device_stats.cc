@@ -29,6 +29,7 @@ Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& before,
     proto.set_groups_failed_total(gpu.groups_failed_total);
     proto.set_rows_exact_total(gpu.rows_exact_total);
     proto.set_rows_coefficients_total(gpu.rows_coefficients_total);
+    proto.set_rows_codes_total(gpu.rows_codes_total);
     proto.set_rows_hardware_total(gpu.rows_hardware_total);
     proto.set_rows_cuda_total(gpu.rows_kernels_total);
     proto.set_rows_host_total(gpu.rows_host_total);

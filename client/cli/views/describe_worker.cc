@@ -45,9 +45,11 @@ void AddDevices(const Json& worker, View* view) {
            fmt::format("{}, {} failed, {} halved", Whole(stats, "groups_total"),
                        Whole(stats, "groups_failed_total"),
                        Whole(stats, "splits_total"))},
-          {"Rows, exact", fmt::format("{}, {} of coefficients",
+          {"Rows, exact", fmt::format("{}, {} of coefficients, {} of these of "
+                                      "the file's codes",
                                       Whole(stats, "rows_exact_total"),
-                                      Whole(stats, "rows_coefficients_total"))},
+                                      Whole(stats, "rows_coefficients_total"),
+                                      Whole(stats, "rows_codes_total"))},
           {"Rows, nvjpeg",
            fmt::format("{} by engines, {} by CUDA, {} by the host",
                        Whole(stats, "rows_hardware_total"),

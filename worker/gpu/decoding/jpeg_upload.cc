@@ -2,6 +2,7 @@
 #include "worker/gpu/decoding/jpeg_upload.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "worker/gpu/kernels/jpeg.h"
@@ -33,39 +34,18 @@ size_t OffsetBytes(const JpegBlocks& blocks) {
   return JpegAligned(blocks.offsets.size() * sizeof(uint32_t));
 }
 
-}  // namespace
-
-uint64_t JpegImageBytes(const BlockWindow& window) {
-  uint64_t bytes = PixelBytes(window);
-  for (int plane = 0; plane < window.components; ++plane)
-    bytes += PlaneBytes(window, plane);
-  return bytes;
-}
-
-size_t JpegPayloadBytes(const JpegBlocks& blocks) {
-  return OffsetBytes(blocks) + kStepsBytes + blocks.blocks().size();
-}
-
-void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to) {
-  memcpy(to, blocks.offsets.data(), blocks.offsets.size() * sizeof(uint32_t));
-  to += OffsetBytes(blocks);
-  for (const BlockSteps& steps : blocks.steps) {
+void WriteSteps(const std::array<BlockSteps, 3>& all, std::byte* to) {
+  for (const BlockSteps& steps : all) {
     memcpy(to, steps.data(), 64 * sizeof(uint32_t));
     to += 64 * sizeof(uint32_t);
   }
-  memcpy(to, blocks.blocks().data(), blocks.blocks().size());
 }
 
-DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
-                        DeviceAddress image) {
-  const BlockWindow& window = blocks.window;
+// Describes all except the blocks.
+DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image) {
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
   DeviceJpeg of{
-      .blocks = (payload + OffsetBytes(blocks) + kStepsBytes).number(),
-      .offsets = payload.number(),
-      .steps = (payload + OffsetBytes(blocks)).number(),
       .pixels = image.number(),
-      .code = blocks.code,
       .columns = window.columns,
       .rows = window.rows,
       .blocks_of_mcu = window.blocks_of_mcu(),
@@ -87,6 +67,121 @@ DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
     of.planes[plane] = image.number();
     image += PlaneBytes(window, plane);
   }
+  return of;
+}
+
+// The tables of a file, each once: Cb and Cr usually have the same.
+class DistinctTables {
+ public:
+  explicit DistinctTables(const WindowCodes& codes) {
+    for (size_t i = 0; i < codes.layout.components; ++i) {
+      IndexOf(codes.dc[i]);
+      IndexOf(codes.ac[i]);
+    }
+  }
+  uint8_t IndexOf(const CodeTable* table) {
+    size_t i = 0;
+    while (i < count_ && tables_[i] != table) ++i;
+    if (i == count_) tables_[count_++] = table;
+    return static_cast<uint8_t>(i);
+  }
+  size_t bytes() const { return count_ * sizeof(CodeTable); }
+  void Write(std::byte* to) const {
+    for (size_t i = 0; i < count_; ++i)
+      memcpy(to + i * sizeof(CodeTable), tables_[i], sizeof(CodeTable));
+  }
+
+ private:
+  size_t count_ = 0;
+  std::array<const CodeTable*, size_t{2} * kJpegPlanes> tables_{};
+};
+
+// The parts of a payload of codes: where they begin, and where the last one
+// ends.
+struct CodesParts {
+  explicit CodesParts(const WindowCodes& codes)
+      : tables(JpegAligned(steps + kStepsBytes)),
+        runs(tables + DistinctTables(codes).bytes()),
+        data(JpegAligned(runs + codes.runs.size() * sizeof(CodeRun))),
+        end(data + codes.data.size()) {}
+
+  static constexpr size_t steps = (sizeof(DeviceScan) + kJpegAlignment - 1) /
+                                  kJpegAlignment * kJpegAlignment;
+  size_t tables, runs, data, end;
+};
+
+}  // namespace
+
+uint64_t JpegImageBytes(const BlockWindow& window) {
+  uint64_t bytes = PixelBytes(window);
+  for (int plane = 0; plane < window.components; ++plane)
+    bytes += PlaneBytes(window, plane);
+  return bytes;
+}
+
+size_t JpegPayloadBytes(const JpegBlocks& blocks) {
+  return OffsetBytes(blocks) + kStepsBytes + blocks.blocks().size();
+}
+
+void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to) {
+  memcpy(to, blocks.offsets.data(), blocks.offsets.size() * sizeof(uint32_t));
+  to += OffsetBytes(blocks);
+  WriteSteps(blocks.steps, to);
+  memcpy(to + kStepsBytes, blocks.blocks().data(), blocks.blocks().size());
+}
+
+DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
+                        DeviceAddress image) {
+  DeviceJpeg of = DescribeWindow(blocks.window, image);
+  of.code = blocks.code;
+  of.offsets = payload.number();
+  of.steps = (payload + OffsetBytes(blocks)).number();
+  of.blocks = (payload + OffsetBytes(blocks) + kStepsBytes).number();
+  return of;
+}
+
+uint64_t CodesImageBytes(const BlockWindow& window) {
+  return JpegImageBytes(window) + window.blocks() * kPlainBytes;
+}
+
+size_t CodesPayloadBytes(const WindowCodes& codes) {
+  return CodesParts(codes).end;
+}
+
+void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
+                       std::byte* to) {
+  const CodesParts at(codes);
+  DeviceScan scan{.data = (payload + at.data).number(),
+                  .runs = (payload + at.runs).number(),
+                  .tables = (payload + at.tables).number(),
+                  .data_bytes = static_cast<uint32_t>(codes.data.size()),
+                  .runs_of_row = codes.runs_of_row(),
+                  .step = SeekIndex::kStep,
+                  .skipped = codes.window.first_column % SeekIndex::kStep,
+                  .blocks_of_mcu = codes.layout.blocks};
+  for (size_t i = 0; i < codes.layout.blocks; ++i)
+    scan.component_of[i] = codes.layout.component_of[i];
+  DistinctTables tables(codes);
+  tables.Write(to + at.tables);
+  for (size_t i = 0; i < codes.layout.components; ++i) {
+    scan.dc[i] = tables.IndexOf(codes.dc[i]);
+    scan.ac[i] = tables.IndexOf(codes.ac[i]);
+  }
+  memcpy(to, &scan, sizeof scan);
+  WriteSteps(codes.steps, to + at.steps);
+  memcpy(to + at.runs, codes.runs.data(), codes.runs.size() * sizeof(CodeRun));
+  memcpy(to + at.data, codes.data.data(), codes.data.size());
+}
+
+DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
+                         DeviceAddress image, DeviceAddress fault) {
+  DeviceJpeg of = DescribeWindow(codes.window, image);
+  of.code = BlockCode::kPlain;
+  of.steps = (payload + CodesParts::steps).number();
+  of.blocks = (image + JpegImageBytes(codes.window)).number();
+  of.scan = payload.number();
+  of.runs = static_cast<uint32_t>(codes.runs.size());
+  of.fault = fault.number();
   return of;
 }
 

@@ -5,7 +5,10 @@
 //
 //   payload   on the host, then copied to the device:
 //             offsets of blocks | steps of three components | blocks
-//   image     on the device alone: pixels | planes of samples
+//             or, where the device decodes the codes:
+//             DeviceScan | steps | tables of codes | runs | data of the scan
+//   image     on the device alone:
+//             pixels | planes of samples | blocks that the device decodes
 //
 // Both must be aligned to kJpegAlignment.
 #pragma once
@@ -16,6 +19,7 @@
 #include "worker/gpu/device/address.h"
 #include "worker/gpu/layout/jpeg_descriptor.h"
 #include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/jpeg/forms/window_codes.h"
 
 namespace leat::worker {
 
@@ -31,6 +35,16 @@ void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to);
 // Describes an image whose payload and image will be at these addresses.
 DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
                         DeviceAddress image);
+
+// The same for codes. `payload`: the address of the copy. `fault`: the address
+// of a word that is 0 before the launches, and not 0 after them if libjpeg has
+// to decode the image.
+uint64_t CodesImageBytes(const BlockWindow& window);
+size_t CodesPayloadBytes(const WindowCodes& codes);
+void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
+                       std::byte* to);
+DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
+                         DeviceAddress image, DeviceAddress fault);
 
 // True if the kernels' bodies, run on this host, make the same pixels as the
 // loaded libjpeg, for small pictures of every kind that they are given. Checked

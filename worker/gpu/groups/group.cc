@@ -18,24 +18,8 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-// The most memory for blocks that a thread keeps.
-constexpr size_t kKeptBlockBytes = size_t{4} << 20;
-
-// Blocks that take more bytes than pixels in colours, and more than this, are
-// not used: no photo has such blocks.
-constexpr size_t kOddBlockBytes = size_t{64} << 10;
-
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-// Estimates the bytes of the blocks: for photos two to three times the bytes of
-// the window's part of the file.
-double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
-  const double part =
-      static_cast<double>(window.window.width * window.window.height) /
-      static_cast<double>(window.size.width * window.size.height);
-  return 2 * part * static_cast<double>(file_bytes);
 }
 
 // Takes bytes after the used ones; nullopt: too few are left.
@@ -77,10 +61,10 @@ absl::Status GpuGroup::Begin() {
   if (values > pixels_room_)
     return Internal("values of {} bytes in a slot of {}", values, pixels_room_);
   pixels_room_ = (pixels_room_ - values) / kAlignment * kAlignment;
+  const uint64_t values_at = pixels_room_;
   if (program_.fused->FaultBytes(outputs_.rows) > 0) {
-    std::byte* const words = slot_->pixels.data() + pixels_room_ +
-                             program_.fused->FaultsAt(outputs_.rows);
-    faults_ = {reinterpret_cast<uint32_t*>(words), outputs_.rows};
+    SetFaultWords(values_at + program_.fused->FaultsAt(outputs_.rows));
+    may_fault_ = true;
   }
   if (program_.decoder_class == DecoderClass::kExact &&
       KernelsHaveLibjpegsPixels()) {
@@ -88,11 +72,16 @@ absl::Status GpuGroup::Begin() {
         outputs_.rows * (program_.fused->has_partner() ? 2 : 1);
     if (TakePixels(images * sizeof(DeviceJpeg)))
       jpegs_ = {reinterpret_cast<DeviceJpeg*>(slot_->pixels.data()), images};
+    // They lie behind the pixels, which are copied over what is between them.
+    const size_t words = Aligned(outputs_.rows * sizeof(uint32_t));
+    if (faults_.empty() && words <= pixels_room_ - pixels_used_.load()) {
+      pixels_room_ -= words;
+      SetFaultWords(pixels_room_);
+    }
   }
-  RETURN_IF_ERROR(
-      fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
-                   {.block = slot_->device_block,
-                    .values = slot_->device_pixels + pixels_room_}));
+  RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
+                               {.block = slot_->device_block,
+                                .values = slot_->device_pixels + values_at}));
   for (size_t row = 0; row < outputs_.rows; ++row)
     for (size_t f = 0; f < fields(); ++f)
       if (on_device() || program_.fused->from_pixels(f))
@@ -106,6 +95,11 @@ DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
          row * outputs_.field_bytes[field];
 }
 
+void GpuGroup::SetFaultWords(uint64_t at) {
+  faults_ = {reinterpret_cast<uint32_t*>(slot_->pixels.data() + at),
+             outputs_.rows};
+}
+
 // They have the same offset in both memories.
 DeviceAddress GpuGroup::faults_address() const {
   return slot_->device_pixels +
@@ -114,8 +108,9 @@ DeviceAddress GpuGroup::faults_address() const {
 }
 
 void GpuGroup::TakeFaults() {
-  for (size_t row = 0; row < faults_.size(); ++row) {
-    if (faults_[row] == 0) continue;
+  const std::span<const uint32_t> faults = this->faults();
+  for (size_t row = 0; row < faults.size(); ++row) {
+    if (faults[row] == 0) continue;
     rows_[row].stage = RowStage::kFaulted;
     rows_[row].status = Aborted("a kernel found the row bad");
   }
@@ -215,12 +210,14 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   }
   if (const int halvings = fused_.halvings(row, whose); halvings > 0)
     decoder.Reduce(halvings);
-  ASSIGN_OR_RETURN(const bool decoded, DecodeWindow(*window, file_bytes, thread,
-                                                    &rows_[row].pixels[whose]));
+  RowPixels& pixels = rows_[row].pixels[whose];
+  ASSIGN_OR_RETURN(const bool decoded,
+                   DecodeWindow(row, *window, file_bytes, thread, &pixels));
   if (!decoded) return false;
   kept.End(decoder);
-  if (rows_[row].pixels[whose].jpeg.blocks != 0)
-    rows_[row].by = DecodedBy::kCoefficients;
+  if (pixels.jpeg.blocks != 0)
+    rows_[row].by =
+        pixels.jpeg.scan != 0 ? DecodedBy::kCodes : DecodedBy::kCoefficients;
   return true;
 }
 
@@ -260,78 +257,6 @@ void GpuGroup::PinEncoded(GroupRow* row) {
   std::byte* const to = slot_->pixels.data() + *at;
   memcpy(to, row->encoded.data(), row->encoded.size());
   row->encoded = {to, row->encoded.size()};
-}
-
-absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const StoredRect& window,
-                                                    size_t file_bytes,
-                                                    GpuThread* thread,
-                                                    RowPixels* pixels) {
-  if (jpegs_.empty()) return Sent::kNo;
-  JpegDecoder& decoder = thread->scratch().state()->decoder;
-  const bool gray = program_.fused->gray();
-  const std::optional<BlockWindow> of = decoder.BlocksOf(window, gray);
-  if (!of) return Sent::kNo;
-  // If there will hardly be room, the read is skipped.
-  if (LikelyBytes(*of, file_bytes) >
-      static_cast<double>(pixels_room_ - pixels_used_.load()))
-    return Sent::kNoRoom;
-  const std::optional<size_t> image = TakeImage(JpegImageBytes(*of));
-  if (!image) return Sent::kNo;
-  const int64_t pixel = gray ? 1 : 4;
-  const auto most =
-      static_cast<size_t>(4 * window.width * window.height) + kOddBlockBytes;
-  JpegBlocks& blocks = thread->blocks();
-  ASSIGN_OR_RETURN(const bool read, decoder.ReadBlocks(*of, most, &blocks));
-  const size_t bytes = read ? JpegPayloadBytes(blocks) : 0;
-  const std::optional<size_t> at =
-      read ? TakePixels(bytes) : std::optional<size_t>();
-  if (at) {
-    WriteJpegPayload(blocks, slot_->pixels.data() + *at);
-    const DeviceAddress address = slot_->device_images + *image;
-    *pixels = {
-        .source = {.address = address,
-                   .held = window,
-                   .pitch = pixel * window.width,
-                   .pixel_bytes = static_cast<int32_t>(pixel)},
-        .at = *at,
-        .bytes = bytes,
-        .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, address)};
-  }
-  if (blocks.held() > kKeptBlockBytes) blocks = {};
-  return !read ? Sent::kNo : at ? Sent::kYes : Sent::kNoRoom;
-}
-
-absl::StatusOr<bool> GpuGroup::DecodeWindow(const StoredRect& window,
-                                            size_t file_bytes,
-                                            GpuThread* thread,
-                                            RowPixels* pixels) {
-  ASSIGN_OR_RETURN(const Sent sent,
-                   SendBlocks(window, file_bytes, thread, pixels));
-  if (sent != Sent::kNo) return sent == Sent::kYes;
-  const bool gray = program_.fused->gray();
-  const size_t pixel = gray ? 1 : 4;
-  const size_t pitch = static_cast<size_t>(window.width) * pixel;
-  const size_t bytes = pitch * static_cast<size_t>(window.height);
-  const std::optional<size_t> place = TakePixels(bytes);
-  if (!place) return false;
-  const size_t at = *place;
-  JpegDecoder& decoder = thread->scratch().state()->decoder;
-  RETURN_IF_ERROR(decoder.Start(window, gray));
-  std::byte* to = slot_->pixels.data() + at;
-  PixelRows rows;
-  for (int64_t y = 0; y < window.height; y += rows.count) {
-    RETURN_IF_ERROR(decoder.ReadRows(&rows));
-    for (int i = 0; i < rows.count; ++i, to += pitch)
-      memcpy(to, rows.first + i * rows.stride, pitch);
-  }
-  RETURN_IF_ERROR(decoder.damage());
-  *pixels = {.source = {.address = slot_->device_pixels + at,
-                        .held = window,
-                        .pitch = static_cast<int64_t>(pitch),
-                        .pixel_bytes = static_cast<int32_t>(pixel)},
-             .at = at,
-             .bytes = bytes};
-  return true;
 }
 
 // Stores host values in a host's outputs; the kernel writes those of a device.

@@ -2,9 +2,10 @@
 //
 // GpuGroup: a group of rows in a slot of a GPU.
 //
-// Decode threads prepare rows. In class exact they put the coefficients of the
-// window that a row needs into the slot's pinned memory, and kernels make the
-// pixels from them; if the image is odd in any way, they put the pixels there.
+// Decode threads prepare rows. In class exact they put the codes of the window
+// that a row needs, or its coefficients, into the slot's pinned memory, and
+// kernels make the pixels from them; if the image is odd in any way, they put
+// the pixels there.
 // In another class they inspect the image and leave it to the slot's decoder;
 // if its kind must be decoded on the host, they make its pixels. A row that
 // does not fit the slot, or exceeds the kernel's limits, is computed by the CPU
@@ -16,8 +17,9 @@
 // own. If the partner is odd in any way, the CPU computes the row, because only
 // the CPU follows the job's policy.
 //
-// A row that a kernel finds bad (a divisor of 0 among its pixels) fails with
-// kAborted, and the CPU computes it when it is prepared again.
+// A row that a kernel finds bad (a divisor of 0 among its pixels, or codes that
+// only libjpeg decodes) fails with kAborted, and the CPU computes it when it is
+// prepared again.
 //
 // Threads: Prepare may run for several rows at once; between Run and `done` the
 // group belongs to its GpuQueue.
@@ -41,6 +43,7 @@
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/resources/slot.h"
 #include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/jpeg/forms/window_codes.h"
 #include "worker/image/program/row_program.h"
 
 namespace leat::worker {
@@ -53,10 +56,12 @@ class GpuThread final : public ImageThread {
   using ImageThread::ImageThread;
   FusedScratch& fused() { return fused_; }
   JpegBlocks& blocks() { return blocks_; }
+  WindowCodes& codes() { return codes_; }
 
  private:
   FusedScratch fused_;
   JpegBlocks blocks_;
+  WindowCodes codes_;
 };
 
 // A pipeline, ready for GPUs and for the CPU. Immutable.
@@ -93,8 +98,15 @@ struct RowPixels {
 };
 
 // For the counters. kKernels: by the decoder, on the device's processors;
-// kCoefficients: by our kernels, from coefficients that the host has read.
-enum class DecodedBy : uint8_t { kHost, kHardware, kKernels, kCoefficients };
+// kCoefficients: by our kernels, from coefficients that the host has read;
+// kCodes: from the file's own codes.
+enum class DecodedBy : uint8_t {
+  kHost,
+  kHardware,
+  kKernels,
+  kCoefficients,
+  kCodes
+};
 
 struct GroupRow {
   RowStage stage = RowStage::kEmpty;
@@ -149,8 +161,10 @@ class GpuGroup final : public KernelGroup {
   // Returns the address that the kernel writes to.
   DeviceAddress OutputAddress(size_t row, size_t field) const;
   // One word per row, here and on the device; not 0: a kernel found the row
-  // bad. Empty if the program has no such kernel.
-  std::span<uint32_t> faults() const { return faults_; }
+  // bad. Empty if no kernel of this group may find that.
+  std::span<uint32_t> faults() const {
+    return may_fault_ ? faults_ : std::span<uint32_t>();
+  }
   DeviceAddress faults_address() const;
   // A pass's JPEGs, for the kernels, at the begin of the slot's memory for
   // pixels. Empty if there are no such rows.
@@ -168,6 +182,8 @@ class GpuGroup final : public KernelGroup {
 
  private:
   absl::Status Begin();
+  // `at`: their offset in the slot's memory for pixels.
+  void SetFaultWords(uint64_t at);
   // Returns false if the CPU has to compute the row.
   absl::StatusOr<bool> PrepareRow(size_t row, GpuThread* thread);
   // The same for one of its samples.
@@ -184,12 +200,19 @@ class GpuGroup final : public KernelGroup {
   // the one thread that calls the decoder would spend its time on copying it.
   void PinEncoded(GroupRow* row);
   // Decodes `window` of the image that the thread's decoder has opened, a file
-  // of `file_bytes` bytes. Returns false if the slot has no room.
-  absl::StatusOr<bool> DecodeWindow(const StoredRect& window, size_t file_bytes,
-                                    GpuThread* thread, RowPixels* pixels);
-  // The same by coefficients. kNo: its pixels have to be decoded.
+  // of `file_bytes` bytes, for this row. Returns false if the slot has no room.
+  absl::StatusOr<bool> DecodeWindow(size_t row, const StoredRect& window,
+                                    size_t file_bytes, GpuThread* thread,
+                                    RowPixels* pixels);
+  // The same by codes or by coefficients. kNo: its pixels have to be decoded.
   enum class Sent : uint8_t { kYes, kNo, kNoRoom };
-  absl::StatusOr<Sent> SendBlocks(const StoredRect& window, size_t file_bytes,
+  absl::StatusOr<Sent> SendJpeg(size_t row, const StoredRect& window,
+                                size_t file_bytes, GpuThread* thread,
+                                RowPixels* pixels);
+  Sent SendCodes(size_t row, const StoredRect& window, const WindowCodes& codes,
+                 RowPixels* pixels);
+  absl::StatusOr<Sent> SendBlocks(const BlockWindow& of,
+                                  const StoredRect& window, size_t file_bytes,
                                   GpuThread* thread, RowPixels* pixels);
   void StoreHostValues(size_t row);
 
@@ -204,6 +227,7 @@ class GpuGroup final : public KernelGroup {
   // The bytes of the slot for pixels; the stages' values follow them.
   size_t pixels_room_;
   std::span<uint32_t> faults_;
+  std::atomic<bool> may_fault_{false};
   std::span<DeviceJpeg> jpegs_;
   std::atomic<size_t> pixels_used_{0}, images_used_{0};
   Done done_;

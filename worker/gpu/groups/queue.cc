@@ -275,7 +275,9 @@ void GpuQueue::Count(const GpuGroup& group) {
       ++stats_.rows_kernels_total;
     else
       ++(exact ? stats_.rows_exact_total : stats_.rows_host_total);
-    if (row.by == DecodedBy::kCoefficients) ++stats_.rows_coefficients_total;
+    if (row.by == DecodedBy::kCoefficients || row.by == DecodedBy::kCodes)
+      ++stats_.rows_coefficients_total;
+    if (row.by == DecodedBy::kCodes) ++stats_.rows_codes_total;
   }
 }
 

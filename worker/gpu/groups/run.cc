@@ -103,10 +103,11 @@ void GroupRun::ListJpegs(std::span<const size_t> rows) {
 
 absl::Status GroupRun::LaunchJpegs() {
   if (num_jpegs_ == 0) return absl::OkStatus();
-  for (const JpegKernel kernel : {JpegKernel::kSamples, JpegKernel::kPixels}) {
+  for (const JpegKernel kernel : kAllJpegKernels) {
     uint32_t threads = 0;
     for (const DeviceJpeg& jpeg : group_.jpegs().first(num_jpegs_))
       threads = std::max(threads, JpegThreads(kernel, jpeg));
+    if (threads == 0) continue;
     RETURN_IF_ERROR(
         queue_.Launch(JpegKernelId(kernel),
                       JpegLaunch(threads, static_cast<uint32_t>(num_jpegs_)),

@@ -64,8 +64,9 @@ constexpr HostKernel kKernels[] = {
     {NameOf(StageKind::kByteLookup), RunStage<StageKind::kByteLookup>},
     {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>},
     {NameOf(StageKind::kStandard), RunStage<StageKind::kStandard>},
-    {kJpegKernels[0], RunJpeg<JpegKernel::kSamples>},
-    {kJpegKernels[1], RunJpeg<JpegKernel::kPixels>}};
+    {kJpegKernels[0], RunJpeg<JpegKernel::kCodes>},
+    {kJpegKernels[1], RunJpeg<JpegKernel::kSamples>},
+    {kJpegKernels[2], RunJpeg<JpegKernel::kPixels>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

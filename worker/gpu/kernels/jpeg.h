@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JPEG kernels: from the blocks of a JPEG to the pixels of a window, as
-// libjpeg-turbo makes them on the host (worker/image/formulas/jpeg_pixel.h).
+// The JPEG kernels: from the codes or the blocks of a JPEG to the pixels of a
+// window, as libjpeg-turbo makes them on the host
+// (worker/image/formulas/jpeg_pixel.h).
 //
-// A thread of the first kernel makes the 64 samples of a block; one of the
-// second makes kJpegStrip pixels, one above the other, so that neighbouring
-// threads have neighbouring columns. Images are trusted, blocks are not:
-// whatever their bytes are, nothing outside the image's memory is read or
-// written.
+// A thread of the first kernel decodes a run of codes (codes.h). One of the
+// second makes the 64 samples of a block; one of the third makes kJpegStrip
+// pixels, one above the other, so that neighbouring threads have neighbouring
+// columns. Images are trusted, codes and blocks are not: whatever their bytes
+// are, nothing outside the image's memory is read or written.
 //
 // C++ and CUDA compile this file.
 #pragma once
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "worker/gpu/kernels/codes.h"
 #include "worker/gpu/kernels/fused.h"
 #include "worker/gpu/layout/jpeg_descriptor.h"
 #include "worker/gpu/layout/launch_config.h"
@@ -25,14 +27,18 @@ namespace leat::worker {
 inline constexpr uint32_t kJpegStrip = 4;
 inline constexpr uint32_t kJpegThreads = 128;  // threads per block
 
-enum class JpegKernel : uint8_t { kSamples, kPixels };
-inline constexpr int kJpegKernelCount = 2;
+// In the order of their launches.
+enum class JpegKernel : uint8_t { kCodes, kSamples, kPixels };
+inline constexpr int kJpegKernelCount = 3;
+inline constexpr JpegKernel kAllJpegKernels[kJpegKernelCount] = {
+    JpegKernel::kCodes, JpegKernel::kSamples, JpegKernel::kPixels};
 // Names in the kernel image.
 inline constexpr const char* kJpegKernels[kJpegKernelCount] = {
-    "leat_jpeg_samples", "leat_jpeg_pixels"};
+    "leat_jpeg_codes", "leat_jpeg_samples", "leat_jpeg_pixels"};
 
-// Returns the number of threads per image.
+// Returns the number of threads per image; 0: it does not need the kernel.
 LEAT_PIXEL uint32_t JpegThreads(JpegKernel kernel, const DeviceJpeg& image) {
+  if (kernel == JpegKernel::kCodes) return image.runs;
   if (kernel == JpegKernel::kSamples)
     return image.columns * image.rows * image.blocks_of_mcu;
   const auto height = static_cast<uint32_t>(image.height);
@@ -71,22 +77,27 @@ LEAT_PIXEL void JpegSamplesThread(const DeviceJpeg& image, uint32_t thread) {
   } else {
     component = part - luma + 1;
   }
-  const auto* const offsets =
-      reinterpret_cast<const uint32_t*>(AtAddress(image.offsets)) + thread;
   const uint8_t* const blocks = AtAddress(image.blocks);
   int16_t block[64] = {};
   BlockFiller filler{reinterpret_cast<const uint32_t*>(AtAddress(image.steps)) +
                          64 * component,
                      block};
-  WalkBlock(image.code, blocks + offsets[0], blocks + offsets[1], filler);
-  InverseDctColumns(block);
+  if (image.code == BlockCode::kPlain) {
+    WalkPlain(blocks + uint64_t{thread} * kPlainBytes, filler);
+  } else {
+    const auto* const offsets =
+        reinterpret_cast<const uint32_t*>(AtAddress(image.offsets)) + thread;
+    WalkBlock(image.code, blocks + offsets[0], blocks + offsets[1], filler);
+  }
+  bool exact = InverseDctColumns(block) && filler.fits;
   const int64_t pitch = JpegPitch(image, component);
   uint8_t* to =
       AtAddress(image.planes[component]) +
       8 * (static_cast<int64_t>(row) * pitch + static_cast<int64_t>(column));
   // Planes and pitches are multiples of eight.
   for (int y = 0; y < 8; ++y, to += pitch)
-    *reinterpret_cast<uint64_t*>(to) = InverseDctRow(block + 8 * y);
+    *reinterpret_cast<uint64_t*>(to) = InverseDctRow(block + 8 * y, &exact);
+  if (!exact) SetFault(image);
 }
 
 // A component's samples; those from (x, y) of the image on are held.
@@ -158,7 +169,9 @@ template <JpegKernel kKernel>
 LEAT_PIXEL void JpegThread(uint64_t images, uint32_t thread, uint32_t index) {
   const DeviceJpeg& image =
       reinterpret_cast<const DeviceJpeg*>(AtAddress(images))[index];
-  if (kKernel == JpegKernel::kSamples) {
+  if (kKernel == JpegKernel::kCodes) {
+    JpegCodesThread(image, thread);
+  } else if (kKernel == JpegKernel::kSamples) {
     JpegSamplesThread(image, thread);
   } else {
     // This is a copy: for all the compiler knows, the stores could change the

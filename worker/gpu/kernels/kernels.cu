@@ -109,6 +109,11 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock, 8)
 }
 
 __global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_codes(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kCodes>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
     leat_jpeg_samples(uint64_t images) {
   RunJpeg<leat::worker::JpegKernel::kSamples>(images);
 }

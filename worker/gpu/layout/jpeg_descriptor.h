@@ -3,27 +3,56 @@
 // DeviceJpeg: the input of the JPEG kernels for an image: the addresses of its
 // blocks and their tables, and its geometry. It is written on the host
 // (decoding/jpeg_upload.h), in an array with one image per index of the
-// launch's second axis.
+// launch's second axis. DeviceScan: the codes of an image whose blocks a kernel
+// decodes.
 //
 // A rectangle of the image's MCUs is held; of each MCU, the blocks of luma, row
 // after row, and then one block of each chroma component, if these are held.
-// The first kernel makes samples from the blocks, in planes of whole blocks;
-// the second one makes pixels from the samples.
+// A kernel makes samples from the blocks, in planes of whole blocks; another
+// one makes pixels from the samples. Before them, a kernel makes the blocks of
+// those images whose codes were sent.
 #pragma once
 
 #include <cstdint>
 
+#include "worker/image/formulas/jpeg_codes.h"
 #include "worker/image/formulas/jpeg_pixel.h"
 
 namespace leat::worker {
 
 inline constexpr int kJpegPlanes = 3;
 
+// Each row of held MCUs has the same number of runs: the seek index's entries
+// from the last one that is not after the first held MCU to the last one that
+// is not after the last held MCU.
+struct DeviceScan {
+  // Addresses: of the data; of a CodeRun per run, row after row; of the
+  // CodeTables.
+  uint64_t data = 0, runs = 0, tables = 0;
+  uint32_t data_bytes = 0;
+  uint32_t runs_of_row = 0;
+  uint32_t step = 0;     // MCUs per run
+  uint32_t skipped = 0;  // MCUs of a row's first run before the held ones
+  // The number of blocks per MCU in the file, and their components: the first
+  // ones are held. Then, per component, the indexes of its tables.
+  uint32_t blocks_of_mcu = 0;
+  uint8_t component_of[6] = {};
+  uint8_t dc[kJpegPlanes] = {}, ac[kJpegPlanes] = {};
+};
+
 struct DeviceJpeg {
   // Addresses: `blocks` of the blocks, one after the other, coded as `code`
   // says; `offsets` of the begin of each (uint32_t), followed by the end of the
-  // last one; `steps` of the BlockSteps per component (uint32_t[64]).
+  // last one; `steps` of the BlockSteps per component (uint32_t[64]). Blocks of
+  // kPlain have no offsets.
   uint64_t blocks = 0, offsets = 0, steps = 0;
+  // The address of the DeviceScan from which a kernel makes the blocks, and the
+  // number of its runs; 0: the host has made them.
+  uint64_t scan = 0;
+  uint32_t runs = 0;
+  // The address of a word that kernels set to 1 if the scan is refused, or has
+  // a block that is not exact; 0: the host has looked.
+  uint64_t fault = 0;
   // Addresses of the planes of samples, rows without gaps, and of the pixels,
   // which have one byte each, or four.
   uint64_t planes[kJpegPlanes] = {};

@@ -54,8 +54,9 @@ namespace leat::worker {
 // the DC coefficient comes first; then each other coefficient that is not zero
 // has its index in the order of coding in the upper 6 bits and its value in the
 // lower 10. Where 10 bits are too few, the word is the index, and the next one
-// the value.
-enum class BlockCode : uint32_t { kBytes, kWords };
+// the value. kPlain is 64 words of 16 bits, in the order of coding: those that a
+// kernel decodes.
+enum class BlockCode : uint32_t { kBytes, kWords, kPlain };
 
 inline constexpr uint32_t kWordBits = 10;
 inline constexpr int32_t kWordValues = 1 << kWordBits;  // -512 … 511
@@ -67,10 +68,10 @@ LEAT_PIXEL int32_t LoadSignedWord(const uint8_t* from) {
   return static_cast<int16_t>(static_cast<uint16_t>(LoadWord(from)));
 }
 
-// Walks the block whose bytes are [from, end): calls taker.Dc(value), then
-// taker.Ac(at, value) for coefficients in the order of coding, 0 < at < 64.
-// Returns false if the bytes are not a block. It never reads outside them,
-// whatever they contain.
+// Walks the block whose bytes are [from, end), of kWords or kBytes: calls
+// taker.Dc(value), then taker.Ac(at, value) for coefficients in the order of
+// coding, 0 < at < 64. Returns false if the bytes are not a block. It never
+// reads outside them, whatever they contain.
 template <class Taker>
 LEAT_PIXEL bool WalkWords(const uint8_t* from, const uint8_t* end,
                           Taker& taker) {
@@ -119,6 +120,20 @@ LEAT_PIXEL bool WalkBytes(const uint8_t* from, const uint8_t* end,
   return true;
 }
 
+inline constexpr uint32_t kPlainBytes = 64 * sizeof(int16_t);
+// REQUIRES: `from` has kPlainBytes, and is aligned to 8.
+template <class Taker>
+LEAT_PIXEL void WalkPlain(const uint8_t* from, Taker& taker) {
+  for (uint32_t first = 0; first < 64; first += 4, from += 8) {
+    const uint64_t words = *reinterpret_cast<const uint64_t*>(from);
+    if (words == 0) continue;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const auto value = static_cast<int16_t>(words >> (16 * i));
+      if (value != 0) taker.Ac(first + i, value);
+    }
+  }
+}
+
 template <class Taker>
 LEAT_PIXEL bool WalkBlock(BlockCode code, const uint8_t* from,
                           const uint8_t* end, Taker& taker) {
@@ -133,16 +148,22 @@ LEAT_PIXEL uint32_t BlockStep(uint32_t place, uint32_t quantiser) {
 }
 
 // Writes dequantised values into a block of zeros, row after row. A product
-// keeps its low 16 bits, which lose nothing in blocks that are exact.
+// keeps its low 16 bits, which lose nothing if `fits`, as in blocks that are
+// exact.
 struct BlockFiller {
   const uint32_t* steps;  // 64 BlockSteps
   int16_t* block;
+  bool fits = true;
 
   LEAT_PIXEL void Dc(int32_t value) { Ac(0, value); }
   LEAT_PIXEL void Ac(uint32_t at, int32_t value) {
     const uint32_t step = steps[at];
-    block[step >> 16 & 63] = static_cast<int16_t>(
-        static_cast<uint16_t>(static_cast<uint32_t>(value) * (step & 0xffff)));
+    const auto quantiser = static_cast<int32_t>(step & 0xffff);
+    // 16 bits times 16: the product fits, since a value has 15 and a sign.
+    const int32_t product = value * quantiser;
+    const auto kept = static_cast<int16_t>(static_cast<uint32_t>(product));
+    fits = fits && product == kept;
+    block[step >> 16 & 63] = kept;
   }
 };
 
@@ -182,66 +203,61 @@ LEAT_PIXEL uint8_t ClampedByte(int32_t value) {
   return static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-// The first pass, in place: down the columns.
-LEAT_PIXEL void InverseDctColumns(int16_t block[64]) {
-  for (int x = 0; x < 8; ++x) {
-    int32_t in[8], out[8];
-    for (int i = 0; i < 8; ++i) in[i] = block[8 * i + x];
-    InverseDctLine(in, out);
-    for (int i = 0; i < 8; ++i)
-      block[8 * i + x] = static_cast<int16_t>(Descaled(out[i], kFirstPassBits));
-  }
-}
-// The second pass over one row. Returns its samples, the first one in the
-// lowest byte.
-LEAT_PIXEL uint64_t InverseDctRow(const int16_t row[8]) {
-  int32_t in[8], out[8];
-  for (int i = 0; i < 8; ++i) in[i] = row[i];
-  InverseDctLine(in, out);
-  uint64_t samples = 0;
-  for (int i = 0; i < 8; ++i)
-    samples |= uint64_t{ClampedByte(Descaled(out[i], kSecondPassBits) + 128)}
-               << (8 * i);
-  return samples;
-}
-
-// --- Which blocks are exact -------------------------------------------------
-
-inline constexpr uint64_t kSurelyExact = 2000;
-
 LEAT_PIXEL bool FitsWord(int32_t value) {
   return value == static_cast<int16_t>(value);
 }
+// Point 1 above, for inputs that fit 16 bits. Where it does not hold, the
+// inputs become 0, so that nothing overflows.
+LEAT_PIXEL bool HasExactPairs(int32_t in[8]) {
+  const bool exact = FitsWord(in[0] + in[4]) && FitsWord(in[0] - in[4]) &&
+                     FitsWord(in[3] + in[7]) && FitsWord(in[1] + in[5]);
+  for (int i = 0; i < 8; ++i) in[i] = exact ? in[i] : 0;
+  return exact;
+}
 
-// Points 1 to 3 above for one pass; `in` becomes the pass's result.
-LEAT_PIXEL bool IsExactPass(bool first, int32_t in[8]) {
-  for (int i = 0; i < 8; ++i)
-    if (!FitsWord(in[i])) return false;
-  if (!FitsWord(in[0] + in[4]) || !FitsWord(in[0] - in[4]) ||
-      !FitsWord(in[3] + in[7]) || !FitsWord(in[1] + in[5]))
-    return false;
-  int32_t out[8];
-  InverseDctLine(in, out);
-  for (int i = 0; i < 8; ++i) {
-    in[i] = Descaled(out[i], first ? kFirstPassBits : kSecondPassBits);
-    if (first ? !FitsWord(in[i]) : in[i] < -512 || in[i] > 511) return false;
+// The first pass, in place: down the columns. Returns true if it is exact by
+// points 1 and 2.
+LEAT_PIXEL bool InverseDctColumns(int16_t block[64]) {
+  bool exact = true;
+  for (int x = 0; x < 8; ++x) {
+    int32_t in[8], out[8];
+    for (int i = 0; i < 8; ++i) in[i] = block[8 * i + x];
+    exact = HasExactPairs(in) && exact;
+    InverseDctLine(in, out);
+    for (int i = 0; i < 8; ++i) {
+      out[i] = Descaled(out[i], kFirstPassBits);
+      exact = exact && FitsWord(out[i]);
+      block[8 * i + x] = static_cast<int16_t>(out[i]);
+    }
   }
-  return true;
+  return exact;
+}
+// The second pass over one row. Returns its samples, the first one in the
+// lowest byte; sets *exact to false if it is not exact by points 1 and 3.
+LEAT_PIXEL uint64_t InverseDctRow(const int16_t row[8], bool* exact) {
+  int32_t in[8], out[8];
+  for (int i = 0; i < 8; ++i) in[i] = row[i];
+  *exact = HasExactPairs(in) && *exact;
+  InverseDctLine(in, out);
+  uint64_t samples = 0;
+  for (int i = 0; i < 8; ++i) {
+    out[i] = Descaled(out[i], kSecondPassBits);
+    *exact = *exact && out[i] >= -512 && out[i] <= 511;
+    samples |= uint64_t{ClampedByte(out[i] + 128)} << (8 * i);
+  }
+  return samples;
 }
 
 // Returns true if all of libjpeg-turbo's IDCTs make the same samples of these
-// dequantised coefficients, row after row. Overwrites them.
-LEAT_PIXEL bool IsExactBlock(int32_t block[64]) {
-  for (int x = 0; x < 8; ++x) {
-    int32_t line[8];
-    for (int i = 0; i < 8; ++i) line[i] = block[8 * i + x];
-    if (!IsExactPass(true, line)) return false;
-    for (int i = 0; i < 8; ++i) block[8 * i + x] = line[i];
-  }
-  for (int y = 0; y < 8; ++y)
-    if (!IsExactPass(false, block + 8 * y)) return false;
-  return true;
+// dequantised coefficients, row after row. Overwrites the block.
+LEAT_PIXEL bool IsExactBlock(int16_t block[64]) {
+  bool exact = InverseDctColumns(block);
+  for (int y = 0; y < 8; ++y) InverseDctRow(block + 8 * y, &exact);
+  return exact;
 }
+
+// A block in which half of |DC| and all |AC| add up to at most this is exact.
+inline constexpr uint64_t kSurelyExact = 2000;
 
 // --- Upsampling -------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class DeviceRunner : public KernelRunner {
   DeviceAddress memory() const { return DeviceAddress(memory_); }
 
  private:
-  void Put(DeviceAddress address, std::span<const std::byte> bytes) {
+  void Put(DeviceAddress address, std::span<const std::byte> bytes) override {
     ASSERT_LE(used_, kMemory);
     CUDA_OK(driver_->MemcpyHtoDAsync(address.number(), bytes.data(),
                                      bytes.size(), stream_));
@@ -151,7 +151,7 @@ TEST_F(FusedDevice, ComputesWhatTheCpuDoesAgain) {
 }
 TEST_F(FusedDevice, ResamplesByAnyScale) { CompareScales(gpu_); }
 
-TEST_F(FusedDevice, PixelsOfCoefficientsAreLibjpegs) {
+TEST_F(FusedDevice, PixelsOfCoefficientsAndCodesAreLibjpegs) {
   JpegDecoder decoder{ImageLimits{}};
   std::mt19937 random(9);
   JpegBlocks blocks;
@@ -175,6 +175,10 @@ TEST_F(FusedDevice, PixelsOfCoefficientsAreLibjpegs) {
       ASSERT_TRUE(decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value());
       ASSERT_EQ(PixelsOn(gpu_, blocks) == want.pixels, true) << i;
     }
+    WindowCodes codes;
+    ASSERT_TRUE(decoder.Open(BytesOf(file), made.seek_index->get()).ok());
+    ASSERT_TRUE(decoder.FindCodes(*decoder.BlocksOf(window, gray), &codes));
+    ASSERT_EQ(PixelsOn(gpu_, codes) == want.pixels, true) << i;
   }
 }
 TEST_F(FusedDevice, CastsToEveryTypeAtAnyAddress) { CompareTypes(gpu_); }

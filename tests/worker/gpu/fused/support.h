@@ -90,6 +90,8 @@ class KernelRunner {
   virtual ~KernelRunner() = default;
   // Returns a copy of `bytes`, aligned to kFusedAlignment, valid until Reset.
   virtual DeviceAddress Upload(std::span<const std::byte> bytes) = 0;
+  // Copies to an address that Upload returned.
+  virtual void Put(DeviceAddress address, std::span<const std::byte> bytes) = 0;
   virtual void Download(DeviceAddress address, std::span<std::byte> to) = 0;
   virtual void Reset() = 0;
   // Runs a kernel to its end.
@@ -103,6 +105,10 @@ class HostRunner : public KernelRunner {
     blocks_.emplace_back(bytes.size());
     std::copy(bytes.begin(), bytes.end(), blocks_.back().span().begin());
     return blocks_.back().address();
+  }
+  void Put(DeviceAddress address, std::span<const std::byte> bytes) override {
+    memcpy(reinterpret_cast<void*>(address.number()), bytes.data(),
+           bytes.size());
   }
   void Download(DeviceAddress address, std::span<std::byte> to) override {
     memcpy(to.data(), reinterpret_cast<const void*>(address.number()),

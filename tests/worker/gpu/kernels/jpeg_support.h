@@ -1,79 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows of JPEGs, with pixels from the kernels on the host and from libjpeg.
+// Windows of JPEGs, with pixels from the kernels and from libjpeg.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "tests/worker/gpu/fused/support.h"
+#include "tests/worker/gpu/kernels/host_pixels.h"
 #include "tests/worker/image/jpeg/forms/support.h"
-#include "worker/gpu/decoding/jpeg_upload.h"
-#include "worker/gpu/kernels/host_launcher.h"
-#include "worker/gpu/kernels/jpeg.h"
 
 namespace leat::worker {
 
-// Memory of the exact size, and aligned, so that AddressSanitizer notices an
-// access beyond it.
-class KernelMemory {
- public:
-  explicit KernelMemory(size_t bytes)
-      : bytes_(static_cast<std::byte*>(
-            ::operator new (bytes, std::align_val_t{kJpegAlignment}))) {
-    std::fill_n(bytes_, bytes, std::byte{0xa5});
-  }
-  ~KernelMemory() {
-    ::operator delete (bytes_, std::align_val_t{kJpegAlignment});
-  }
-  KernelMemory(const KernelMemory&) = delete;
-  KernelMemory& operator=(const KernelMemory&) = delete;
-  std::byte* get() const { return bytes_; }
-
- private:
-  std::byte* const bytes_;
-};
-
-inline void LaunchJpeg(const DeviceJpeg& image) {
-  auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&image));
-  void* parameters[] = {&address};
-  for (const JpegKernel kernel : {JpegKernel::kSamples, JpegKernel::kPixels})
-    ASSERT_TRUE(LaunchOnHost(kJpegKernels[static_cast<int>(kernel)],
-                             JpegLaunch(JpegThreads(kernel, image), 1),
-                             parameters));
-}
-
-// Returns the pixels that kernels make from blocks: 3 bytes each, or 1.
-inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
-  const BlockWindow& window = blocks.window;
-  KernelMemory payload(JpegPayloadBytes(blocks));
-  KernelMemory memory(JpegImageBytes(window));
-  WriteJpegPayload(blocks, payload.get());
-  const DeviceJpeg image =
-      DescribeJpeg(blocks, DeviceAddress::Of(payload.get()),
-                   DeviceAddress::Of(memory.get()));
-  LaunchJpeg(image);
-  std::vector<uint8_t> pixels;
-  const auto* from = reinterpret_cast<const uint8_t*>(memory.get());
-  const int64_t count = window.window.width * window.window.height;
-  for (int64_t i = 0; i < count; ++i, from += window.gray ? 1 : 4)
-    pixels.insert(pixels.end(), from, from + (window.gray ? 1 : 3));
-  return pixels;
-}
-
-// The same on a device.
+// Runs the kernels on a device; returns the window's pixels, made at `memory`.
 inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
-                                     const JpegBlocks& blocks) {
-  const BlockWindow& window = blocks.window;
-  std::vector<std::byte> payload(JpegPayloadBytes(blocks));
-  WriteJpegPayload(blocks, payload.data());
-  const std::vector<std::byte> filled(JpegImageBytes(window), std::byte{0xa5});
-  const DeviceAddress memory = device.Upload(filled);
-  const DeviceJpeg image = DescribeJpeg(blocks, device.Upload(payload), memory);
+                                     const DeviceJpeg& image,
+                                     const BlockWindow& window,
+                                     DeviceAddress memory) {
   const DeviceAddress images =
       device.Upload(std::as_bytes(std::span(&image, 1)));
-  for (const JpegKernel kernel : {JpegKernel::kSamples, JpegKernel::kPixels}) {
+  for (const JpegKernel kernel : kAllJpegKernels) {
+    if (JpegThreads(kernel, image) == 0) continue;
     const absl::Status launched =
         device.Launch(kJpegKernels[static_cast<int>(kernel)],
                       JpegLaunch(JpegThreads(kernel, image), 1), images);
@@ -83,11 +31,38 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
       static_cast<size_t>(window.window.width * window.window.height);
   std::vector<std::byte> made(count * (window.gray ? 1 : 4));
   device.Download(memory, made);
+  return PixelsAt(made.data(), window);
+}
+
+inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
+                                     const JpegBlocks& blocks) {
+  std::vector<std::byte> payload(JpegPayloadBytes(blocks));
+  WriteJpegPayload(blocks, payload.data());
+  const std::vector<std::byte> filled(JpegImageBytes(blocks.window),
+                                      std::byte{0xa5});
+  const DeviceAddress memory = device.Upload(filled);
+  const DeviceJpeg image = DescribeJpeg(blocks, device.Upload(payload), memory);
+  std::vector<uint8_t> pixels = PixelsOn(device, image, blocks.window, memory);
   device.Reset();
-  std::vector<uint8_t> pixels;
-  for (size_t i = 0; i < made.size(); ++i)
-    if (window.gray || i % 4 < 3)
-      pixels.push_back(static_cast<uint8_t>(made[i]));
+  return pixels;
+}
+
+// The same from codes; nullopt: kernels refuse them.
+inline std::optional<std::vector<uint8_t>> PixelsOn(KernelRunner& device,
+                                                    const WindowCodes& codes) {
+  std::vector<std::byte> payload(CodesPayloadBytes(codes)), fault(4);
+  const std::vector<std::byte> filled(CodesImageBytes(codes.window),
+                                      std::byte{0xa5});
+  const DeviceAddress memory = device.Upload(filled);
+  const DeviceAddress at = device.Upload(payload);
+  const DeviceAddress fault_at = device.Upload(fault);
+  WriteCodesPayload(codes, at, payload.data());
+  device.Put(at, payload);
+  std::optional<std::vector<uint8_t>> pixels = PixelsOn(
+      device, DescribeCodes(codes, at, memory, fault_at), codes.window, memory);
+  device.Download(fault_at, fault);
+  device.Reset();
+  if (fault != std::vector<std::byte>(4)) pixels.reset();
   return pixels;
 }
 

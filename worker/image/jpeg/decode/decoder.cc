@@ -322,6 +322,15 @@ absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
   return false;
 }
 
+bool JpegDecoder::FindCodes(const BlockWindow& window, WindowCodes* codes) {
+  State& s = *state_;
+  codes->window = window;
+  if (!s.forms.FindCodes(s.cinfo, codes)) return false;
+  s.window = window.window;
+  s.gray = window.gray;
+  return true;
+}
+
 void JpegDecoder::MakeForms(FormKinds kinds, size_t max_bytes) {
   state_->forms.Record(kinds, max_bytes);
 }

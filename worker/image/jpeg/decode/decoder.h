@@ -43,6 +43,7 @@
 namespace leat::worker {
 
 struct JpegBlocks;
+struct WindowCodes;
 
 // Thread-compatible. Each thread has one, and reuses it for image after image.
 class JpegDecoder {
@@ -163,6 +164,13 @@ class JpegDecoder {
   // not called.
   absl::StatusOr<bool> ReadBlocks(const BlockWindow& window, size_t max_bytes,
                                   JpegBlocks* blocks);
+
+  // Finds the codes of `window` for a device that decodes them. True: the file
+  // is sound as far as the window needs it, and if all blocks that the device
+  // decodes are exact, they have the pixels that ReadRows returns. False if the
+  // form does not lead to them: call ReadBlocks, or Start. REQUIRES: as for
+  // ReadBlocks.
+  bool FindCodes(const BlockWindow& window, WindowCodes* codes);
 
   // Returns how many bytes of buffers are held.
   size_t scratch_bytes() const;

@@ -6,7 +6,6 @@
 //
 // Kept coefficients are checked once, over the whole file. If all blocks are
 // exact, later readings copy them as they are.
-// exact, later readings copy them as they are.
 #include "worker/image/jpeg/forms/block_reader.h"
 
 #include <algorithm>
@@ -41,25 +40,12 @@ struct SizeTaker {
   }
 };
 
-// Dequantises without a loss.
-struct WideFiller {
-  const BlockSteps& steps;
-  int32_t block[64] = {};
-  bool fits = true;
-
-  void Dc(int32_t value) { Ac(0, value); }
-  void Ac(uint32_t at, int32_t value) {
-    const int64_t product = int64_t{value} * (steps[at] & 0xffff);
-    fits = fits && product == static_cast<int16_t>(product);
-    block[steps[at] >> 16 & 63] = static_cast<int32_t>(product);
-  }
-};
-
 bool IsExact(BlockCode code, const uint8_t* from, const uint8_t* end,
              const BlockSteps& steps) {
-  WideFiller filler{steps};
+  int16_t block[64] = {};
+  BlockFiller filler{steps.data(), block};
   return WalkBlock(code, from, end, filler) && filler.fits &&
-         IsExactBlock(filler.block);
+         IsExactBlock(block);
 }
 
 // The same for a block of kept coefficients.

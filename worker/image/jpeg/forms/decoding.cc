@@ -26,14 +26,14 @@ absl::Status NoMcusTaken() {
 // Describes the scan of a file whose header alone was read, and the tables of
 // its components. Returns false if one is missing, or makes no code.
 bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
-                    std::span<const std::byte> file, HuffmanTables* tables,
-                    FileScan* scan, JpegBlocks* blocks) {
-  const BlockWindow& window = blocks->window;
+                    std::span<const std::byte> file, const BlockWindow& window,
+                    HuffmanTables* tables, FileScan* scan,
+                    std::array<BlockSteps, 3>* steps) {
   const size_t left = cinfo.src->bytes_in_buffer;
   const auto across = static_cast<size_t>(window.across);
   const auto down = static_cast<size_t>(window.down);
   const auto components = static_cast<size_t>(cinfo.num_components);
-  if (left > file.size() || components > blocks->steps.size()) return false;
+  if (left > file.size() || components > steps->size()) return false;
   if (tables != nullptr && !tables->Build(cinfo, left)) return false;
   const auto mcus = [](size_t pixels, size_t unit) {
     return static_cast<uint32_t>((pixels + 8 * unit - 1) / (8 * unit));
@@ -58,7 +58,7 @@ bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
         cinfo.quant_tbl_ptrs[table] == nullptr)
       return false;
     for (size_t at = 0; at < DCTSIZE2; ++at)
-      blocks->steps[number][at] = BlockStep(
+      (*steps)[number][at] = BlockStep(
           kZigzag[at], cinfo.quant_tbl_ptrs[table]->quantval[kZigzag[at]]);
     scan->layout.component_of[i] = static_cast<uint8_t>(number);
     scan->dc[i] =
@@ -189,8 +189,8 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
   if (given_up_ || !CheckHasForms(cinfo).ok()) return false;
   const bool codes =
       mcus_ == nullptr || mcus_->kind() != JpegFormKind::kCoefficients;
-  if (!DescribeBlocks(cinfo, file_, codes ? &tables_ : nullptr, &scan_,
-                      blocks) ||
+  if (!DescribeBlocks(cinfo, file_, blocks->window, codes ? &tables_ : nullptr,
+                      &scan_, &blocks->steps) ||
       (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
     return false;
   const bool notes = grows_ && codes;
@@ -200,6 +200,30 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
   used_ = read && mcus_ != nullptr;
   begun_growing_ = read && notes;
   return read;
+}
+
+bool FormDecoding::FindCodes(const jpeg_decompress_struct& cinfo,
+                             WindowCodes* codes) {
+  used_ = false;
+  if (given_up_ || mcus_ == nullptr ||
+      mcus_->kind() != JpegFormKind::kSeekIndex || !CheckHasForms(cinfo).ok() ||
+      !DescribeBlocks(cinfo, file_, codes->window, nullptr, &scan_,
+                      &codes->steps) ||
+      !mcus_->Fits(scan_.layout, file_.size()))
+    return false;
+  const auto& index = static_cast<const SeekIndex&>(*mcus_);
+  for (size_t i = 0; i < scan_.layout.components; ++i) {
+    const jpeg_component_info& component = *cinfo.cur_comp_info[i];
+    codes->dc[i] = code_tables_.Dc(cinfo, component.dc_tbl_no);
+    codes->ac[i] = code_tables_.Ac(cinfo, component.ac_tbl_no);
+    if (codes->dc[i] == nullptr || codes->ac[i] == nullptr) return false;
+  }
+  if (!codes->Find(scan_, index)) return false;
+  used_ = true;
+  // The index does not become longer.
+  begun_growing_ = grows_;
+  if (grows_) notes_.Begin(&index, scan_);
+  return true;
 }
 
 void FormDecoding::GiveUp() {

@@ -14,6 +14,8 @@
 #include "worker/image/jpeg/forms/readers.h"
 #include "worker/image/jpeg/forms/recorder.h"
 #include "worker/image/jpeg/forms/stored_scans.h"
+#include "worker/image/jpeg/forms/window_codes.h"
+#include "worker/image/jpeg/scan/code_tables.h"
 
 namespace leat::worker {
 
@@ -82,6 +84,11 @@ class FormDecoding {
   bool ReadBlocks(const jpeg_decompress_struct& cinfo, size_t max_bytes,
                   JpegBlocks* blocks);
 
+  // Finds the codes of `codes->window` with the form. Returns false if it is no
+  // seek index that leads to them. REQUIRES: the header was read; nothing was
+  // decoded.
+  bool FindCodes(const jpeg_decompress_struct& cinfo, WindowCodes* codes);
+
   // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
@@ -111,6 +118,7 @@ class FormDecoding {
   absl::StatusOr<std::unique_ptr<const Pixels>> made_pixels_ = nullptr;
 
   HuffmanTables tables_;
+  CodeTables code_tables_;
   FileScan scan_;
   WantedBlocks wanted_;
   FormReaders readers_;

@@ -31,6 +31,19 @@ bool HuffmanCode::Build(const JHUFF_TBL& table) {
   return true;
 }
 
+void HuffmanCode::WriteTo(CodeTable* table) const {
+  *table = {};
+  ForEachShort(
+      CodeTable::kLookBits, [&](uint32_t code, int length, uint8_t symbol) {
+        const int free = CodeTable::kLookBits - length;
+        std::fill_n(table->look + (size_t{code} << free), size_t{1} << free,
+                    static_cast<uint16_t>(length | symbol << 8));
+      });
+  std::ranges::copy(limit_, table->limit);
+  std::ranges::copy(offset_, table->offset);
+  std::ranges::copy(symbols_, table->symbols);
+}
+
 bool DcTable::Build(const JHUFF_TBL& table) {
   if (code_.IsOf(table)) return true;
   looks_over_ = false;

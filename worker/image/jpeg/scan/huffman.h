@@ -19,6 +19,8 @@ extern "C" {
 #include <jpeglib.h>
 }
 
+#include "worker/image/formulas/jpeg_codes.h"
+
 namespace leat::worker {
 
 // Codes of up to this many bits are looked up at once.
@@ -66,6 +68,8 @@ class HuffmanCode {
     return 0;
   }
 
+  // REQUIRES: Build was true.
+  void WriteTo(CodeTable* table) const;
   // Calls function(code, length, symbol) for codes of up to `bits` bits.
   template <class Function>
   void ForEachShort(int bits, Function function) const {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows whose codes kernels decode, since a seek index of the file is kept, have
+// the CPU's bytes. Rows that kernels refuse are the CPU's.
+#include <map>
+#include <random>
+
+#include "tests/worker/gpu/groups/compare.h"
+#include "tests/worker/gpu/groups/group_test.h"
+#include "tests/worker/gpu/groups/job.h"
+#include "tests/worker/image/jpeg/forms/support.h"
+#include "worker/image/jpeg/forms/seek_index.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::MakeJpeg;
+
+constexpr int kIndexedSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
+
+// Keeps the seek indexes of files, which grow.
+class IndexKeeper final : public FormKeeper {
+ public:
+  FormWish Begin(std::span<const std::byte> file, DecodeScale) override {
+    file_ = file.data();
+    FormWish wish;
+    wish.grow = true;
+    if (const auto kept = kept_.find(file_); kept != kept_.end())
+      wish.use = kept->second;
+    return wish;
+  }
+  void End(FormAnswer answer) override {
+    EXPECT_FALSE(answer.refused.any());
+    if (answer.used == JpegFormKind::kSeekIndex) ++used;
+    for (KeptForm& form : answer.made) kept_[file_] = std::move(form);
+  }
+  // Keeps the indexes of whole files.
+  void Keep(const std::vector<std::string>& files) {
+    JpegDecoder decoder{ImageLimits{}};
+    for (const std::string& file : files) {
+      MadeForms made = MakeFormsOf(decoder, BytesOf(file));
+      ASSERT_TRUE(made.seek_index.ok()) << made.seek_index.status();
+      kept_[BytesOf(file).data()] = {.form = *std::move(made.seek_index),
+                                     .kind = JpegFormKind::kSeekIndex,
+                                     .bytes = 100};
+    }
+  }
+
+  int used = 0;
+
+ private:
+  std::map<const std::byte*, KeptForm> kept_;
+  const std::byte* file_ = nullptr;
+};
+
+class GpuCodesTest : public HostGroupTest {
+ protected:
+  GpuStats Stats() const { return gpus_->stats()[0]; }
+  // Expects all rows' codes to be decoded by kernels, with the CPU's bytes.
+  void ExpectDecoded(GpuPipeline& pipeline,
+                     const std::vector<std::string>& files) {
+    const GpuStats before = Stats();
+    ExpectExact(pipeline, files);
+    EXPECT_EQ(Stats().rows_codes_total - before.rows_codes_total, files.size());
+    EXPECT_EQ(Stats().rows_coefficients_total - before.rows_coefficients_total,
+              files.size());
+  }
+};
+
+// Sizes on both sides of a run's, and of an MCU's.
+std::vector<std::string> IndexedFiles() {
+  std::vector<std::string> files;
+  std::mt19937 random(9);
+  for (const auto& [h, v] : kIndexedSamplings)
+    for (int i = 0; i < 10; ++i)
+      files.push_back(MakeJpeg({.width = 1 + static_cast<int>(random() % 500),
+                                .height = 1 + static_cast<int>(random() % 90),
+                                .h = h,
+                                .v = v,
+                                .quality = 10 + static_cast<int>(random() % 91),
+                                .orientation = i % 9,
+                                .seed = static_cast<uint32_t>(random())}));
+  return files;
+}
+
+Graph ResizeGraph() {
+  return ChainOf(
+      {{"resize", {}, {{"size", Value(std::vector<int64_t>{40, 40})}}}});
+}
+
+TEST_F(GpuCodesTest, OfFilesWithASeekIndexAreDecodedByKernels) {
+  Open();
+  const std::vector<std::string> files = IndexedFiles();
+  for (const Graph& graph : {CropGraph(24), ResizeGraph()}) {
+    IndexKeeper keeper;
+    keeper.Keep(files);
+    GpuPipeline pipeline(graph, *gpus_);
+    pipeline.forms = &keeper;
+    ExpectDecoded(pipeline, files);
+    EXPECT_EQ(keeper.used, static_cast<int>(files.size()));
+  }
+  EXPECT_EQ(Stats().rows_exact_total, 2 * files.size());
+}
+
+// The first reading of a file is the host's, which notes where its MCUs begin.
+TEST_F(GpuCodesTest, TheFirstReadingsLeadToTheNextOnes) {
+  Open();
+  const std::vector<std::string> files = IndexedFiles();
+  IndexKeeper keeper;
+  GpuPipeline whole(ResizeGraph(), *gpus_), crops(CropGraph(24), *gpus_);
+  whole.forms = crops.forms = &keeper;
+  ExpectExact(whole, files);
+  EXPECT_EQ(Stats().rows_codes_total, 0u);
+  ExpectDecoded(whole, files);
+  ExpectDecoded(crops, files);
+}
+
+TEST_F(GpuCodesTest, OfPartnersAreDecodedToo) {
+  Open();
+  std::vector<std::string> files = IndexedFiles();
+  IndexKeeper keeper;
+  keeper.Keep(files);
+  GpuPipeline pipeline(MixupGraph(16), *gpus_);
+  pipeline.forms = &keeper;
+  ExpectDecoded(pipeline, files);
+}
+
+// libjpeg's IDCTs differ for their blocks, so libjpeg decodes them, beside rows
+// that are not refused.
+TEST_F(GpuCodesTest, ThatKernelsRefuseAreTheCpus) {
+  Open();
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 12; ++i) {
+    std::string& file = files.emplace_back(MakeJpeg(
+        {.width = 80 + 30 * static_cast<int>(i), .height = 60, .seed = i}));
+    for (size_t at = 0;
+         i % 3 == 1 && (at = file.find("\xff\xdb", at)) != std::string::npos;
+         at += 2)
+      std::fill_n(file.begin() + static_cast<ptrdiff_t>(at) + 5, 64, '\xff');
+  }
+  IndexKeeper keeper;
+  keeper.Keep(files);
+  for (const Graph& graph : {CropGraph(24), ResizeGraph(), DividingGraph(24)}) {
+    GpuPipeline pipeline(graph, *gpus_);
+    pipeline.forms = &keeper;
+    const Compared compared = CompareGroup(pipeline, files, " refused");
+    EXPECT_GT(compared.again, 1);
+    EXPECT_GT(compared.same, 6);
+  }
+  EXPECT_GT(Stats().rows_codes_total, 0u);
+  EXPECT_EQ(SlotsInUse(), 0);
+}
+
+// Images get room in the order in which they are prepared.
+TEST_F(GpuCodesTest, ThatFindNoRoomAreLibjpegs) {
+  config_.decode_bytes = 1 << 20;
+  Open();
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 20; ++i)
+    files.push_back(MakeJpeg({.width = 150, .height = 120, .seed = i}));
+  IndexKeeper keeper;
+  keeper.Keep(files);
+  GpuPipeline pipeline(ResizeGraph(), *gpus_);
+  pipeline.forms = &keeper;
+  ExpectExact(pipeline, files);
+  // 72,000 bytes of pixels; half as many samples as 160 × 128 pixels have, and
+  // words of 16 bits for these.
+  EXPECT_EQ(Stats().rows_codes_total,
+            (1u << 20) / (72'192 + 20'480 * 3 / 2 * 3));
+}
+
+// One copy per group tells the host which rows were refused, where codes were
+// sent.
+TEST_F(GpuCodesTest, CostOneCopyPerGroup) {
+  config_.slots = 1;
+  Open();
+  const std::vector<std::string> files(20, IndexedFiles()[0]);
+  IndexKeeper keeper;
+  keeper.Keep(files);
+  std::vector<uint64_t> copies;
+  for (FormKeeper* const forms :
+       {static_cast<FormKeeper*>(nullptr), static_cast<FormKeeper*>(&keeper)}) {
+    GpuPipeline pipeline(CropGraph(24), *gpus_);
+    pipeline.forms = forms;
+    const uint64_t before = options_.stats->copies_to_host.load();
+    pipeline.Run(files);
+    copies.push_back(options_.stats->copies_to_host.load() - before);
+  }
+  EXPECT_EQ(copies[0] + 1, copies[1]);
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that decode codes, beside the host's reading of the same codes and
+// beside libjpeg: what they accept has the same pixels, and they accept what
+// the host does.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "gtest/gtest.h"
+#include "tests/support/sanitized.h"
+#include "tests/worker/gpu/kernels/jpeg_support.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::JpegColor;
+using testing::JpegSpec;
+using testing::MakeJpeg;
+
+constexpr int kCodedSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
+
+std::unique_ptr<const JpegForm> IndexOf(JpegDecoder& decoder,
+                                        const std::string& file) {
+  MadeForms made = MakeFormsOf(decoder, BytesOf(file));
+  EXPECT_TRUE(made.seek_index.ok()) << made.seek_index.status();
+  return made.seek_index.ok() ? *std::move(made.seek_index) : nullptr;
+}
+
+// The window's codes by a device. `found`: the index leads to them.
+struct ByCodes {
+  bool found = false;
+  std::optional<std::vector<uint8_t>> pixels;
+};
+ByCodes DecodeByCodes(JpegDecoder& decoder, const std::string& file,
+                      const Rect& window, bool gray, const JpegForm& index) {
+  ByCodes by;
+  if (!decoder.Open(BytesOf(file), &index).ok()) return by;
+  const auto of = decoder.BlocksOf(window, gray);
+  if (!of) return by;
+  WindowCodes codes;
+  by.found = decoder.FindCodes(*of, &codes);
+  if (by.found) {
+    EXPECT_TRUE(decoder.used_form());
+    by.pixels = PixelsOf(codes);
+  }
+  return by;
+}
+
+TEST(JpegCodes, HaveLibjpegsPixelsInEverySampling) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::mt19937 random(3);
+  for (const auto& [h, v] : kCodedSamplings)
+    for (const int quality : {5, 60, 100}) {
+      // More than 16 MCUs a row, and a last run that is not whole.
+      const std::string file = MakeJpeg(
+          {.width = 700, .height = 90, .h = h, .v = v, .quality = quality});
+      const auto index = IndexOf(decoder, file);
+      for (int i = 0; i < 12; ++i) {
+        const Rect window =
+            i == 0 ? Rect{0, 0, 700, 90} : RandomPart(random, 700, 90);
+        const bool gray = i % 3 == 0;
+        const ByCodes by = DecodeByCodes(decoder, file, window, gray, *index);
+        ASSERT_TRUE(by.found);
+        const WindowOfJpeg want =
+            DecodeJpeg(decoder, BytesOf(file), window, gray);
+        EXPECT_EQ(by.pixels == want.pixels, true) << h << v << quality;
+      }
+    }
+}
+
+TEST(JpegCodes, HaveLibjpegsPixelsOfGrayFilesAndOfOnePixel) {
+  JpegDecoder decoder{ImageLimits{}};
+  for (const JpegSpec& spec :
+       {JpegSpec{.width = 150,
+       .height = 20,
+       .color = JpegColor::kGray,
+       .h = 1,
+       .v = 1},
+        JpegSpec{.width = 1, .height = 1},
+        JpegSpec{.width = 17, .height = 300, .h = 1, .v = 2}}) {
+    const std::string file = MakeJpeg(spec);
+    const auto index = IndexOf(decoder, file);
+    const Rect whole{0, 0, spec.width, spec.height};
+    for (const bool gray : {false, true})
+      EXPECT_EQ(DecodeByCodes(decoder, file, whole, gray, *index).pixels ==
+                    DecodeJpeg(decoder, BytesOf(file), whole, gray).pixels,
+                true);
+  }
+}
+
+// Requests for windows of a file with an index that need not fit it.
+struct Compared {
+  int taken = 0, refused = 0;
+
+  void Ask(JpegDecoder& decoder, const std::string& file, const Rect& window,
+           bool gray, const JpegForm& index) {
+    const ByCodes by = DecodeByCodes(decoder, file, window, gray, index);
+    if (!by.found) return;
+    const auto host = ByKernels(decoder, BytesOf(file), window, gray, &index);
+    ++(by.pixels ? taken : refused);
+    // A device sees the data up to the next entry only, and may refuse more.
+    EXPECT_TRUE(!by.pixels || by.pixels == host);
+  }
+};
+
+// Data of several runs a row that were damaged after the index was made, so that it leads into the
+// middle of codes.
+TEST(JpegCodes, AreTakenOrRefusedAsTheHostDoes) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::mt19937 random(5);
+  Compared compared;
+  uint32_t seed = 0;
+  std::vector<std::string> files = JpegsOfManyKinds();
+  files.push_back(MakeJpeg({.width = 620, .height = 40}));
+  files.push_back(MakeJpeg({.width = 620, .height = 20, .h = 1, .v = 1}));
+  for (const std::string& file : files) {
+    MadeForms made = MakeFormsOf(decoder, BytesOf(file));
+    if (!made.seek_index.ok()) continue;
+    ASSERT_TRUE(decoder.Open(BytesOf(file)).ok());
+    const StoredSize size = decoder.header().size;
+    for (std::string copy :
+         JpegDamager(file, ++seed).Copies(testing::kSanitized ? 17 : 3)) {
+      copy.resize(file.size(), '\xd9');  // the index fits only its length
+      for (int i = 0; i < 3; ++i)
+        compared.Ask(decoder, copy, RandomPart(random, size.width, size.height),
+                     i == 0, **made.seek_index);
+    }
+  }
+  EXPECT_GT(compared.taken, testing::kSanitized ? 30 : 200);
+  EXPECT_GT(compared.refused, testing::kSanitized ? 30 : 200);
+}
+
+// Changed bytes of an index, with a sum that fits them.
+TEST(JpegCodes, AnIndexThatLiesDoesNoHarm) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::mt19937 random(17);
+  const std::string file = MakeJpeg({.width = 400, .height = 120});
+  const auto sound = IndexOf(decoder, file);
+  Compared compared;
+  for (int i = 0; i < (testing::kSanitized ? 100 : 400); ++i) {
+    std::vector<std::byte> bytes(sound->bytes().begin(), sound->bytes().end());
+    for (uint32_t k = 1 + random() % 3; k > 0; --k)
+      bytes[48 + random() % (bytes.size() - 48)] ^=
+          static_cast<std::byte>(1 << random() % 8);
+    const uint32_t sum = Crc32c(std::span(bytes).subspan(8));
+    StoreLittle(sum, reinterpret_cast<uint8_t*>(bytes.data()) + 4);
+    const auto index = JpegForm::Parse(std::move(bytes));
+    if (!index.ok()) continue;
+    compared.Ask(decoder, file, RandomPart(random, 400, 120), false, **index);
+  }
+  EXPECT_GT(compared.taken, 20);
+  EXPECT_GT(compared.refused, 20);
+}
+
+// Coefficients so large that libjpeg's IDCTs differ: every quantiser is 255.
+TEST(JpegCodes, BlocksThatAreNotExactAreRefused) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::string file = MakeJpeg({.width = 80, .height = 40, .quality = 100});
+  for (size_t at = 0; (at = file.find("\xff\xdb", at)) != std::string::npos;
+       at += 2)
+    std::fill_n(file.begin() + static_cast<ptrdiff_t>(at) + 5, 64, '\xff');
+  const auto index = IndexOf(decoder, file);
+  const Rect whole{0, 0, 80, 40};
+  const ByCodes by = DecodeByCodes(decoder, file, whole, false, *index);
+  EXPECT_TRUE(by.found);
+  EXPECT_EQ(by.pixels, std::nullopt);
+  EXPECT_EQ(ByKernels(decoder, BytesOf(file), whole, false, index.get()),
+            std::nullopt);
+}
+
+}  // namespace
+}  // namespace leat::worker

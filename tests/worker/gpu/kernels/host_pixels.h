@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pixels of JPEGs by the kernels' bodies, run on the host.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "worker/gpu/decoding/jpeg_upload.h"
+#include "worker/gpu/kernels/host_launcher.h"
+#include "worker/gpu/kernels/jpeg.h"
+
+namespace leat::worker {
+
+// Memory of the exact size, and aligned, so that AddressSanitizer notices an
+// access beyond it.
+class KernelMemory {
+ public:
+  explicit KernelMemory(size_t bytes)
+      : bytes_(static_cast<std::byte*>(
+            ::operator new (bytes, std::align_val_t{kJpegAlignment}))) {
+    std::fill_n(bytes_, bytes, std::byte{0xa5});
+  }
+  ~KernelMemory() {
+    ::operator delete (bytes_, std::align_val_t{kJpegAlignment});
+  }
+  KernelMemory(const KernelMemory&) = delete;
+  KernelMemory& operator=(const KernelMemory&) = delete;
+  std::byte* get() const { return bytes_; }
+
+ private:
+  std::byte* const bytes_;
+};
+
+inline void LaunchJpeg(const DeviceJpeg& image) {
+  auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&image));
+  void* parameters[] = {&address};
+  for (const JpegKernel kernel : kAllJpegKernels)
+    if (!LaunchOnHost(kJpegKernels[static_cast<int>(kernel)],
+                      JpegLaunch(JpegThreads(kernel, image), 1), parameters))
+      std::abort();
+}
+
+// Returns the window's pixels, made at `from`: 3 bytes each, or 1.
+inline std::vector<uint8_t> PixelsAt(const std::byte* at,
+                                     const BlockWindow& window) {
+  std::vector<uint8_t> pixels;
+  const auto* from = reinterpret_cast<const uint8_t*>(at);
+  const int64_t count = window.window.width * window.window.height;
+  for (int64_t i = 0; i < count; ++i, from += window.gray ? 1 : 4)
+    pixels.insert(pixels.end(), from, from + (window.gray ? 1 : 3));
+  return pixels;
+}
+
+// Returns the pixels that kernels make from blocks.
+inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
+  const BlockWindow& window = blocks.window;
+  KernelMemory payload(JpegPayloadBytes(blocks));
+  KernelMemory memory(JpegImageBytes(window));
+  WriteJpegPayload(blocks, payload.get());
+  const DeviceJpeg image =
+      DescribeJpeg(blocks, DeviceAddress::Of(payload.get()),
+                   DeviceAddress::Of(memory.get()));
+  LaunchJpeg(image);
+  return PixelsAt(memory.get(), window);
+}
+
+// The same from codes; nullopt: kernels refuse them.
+inline std::optional<std::vector<uint8_t>> PixelsOf(const WindowCodes& codes) {
+  KernelMemory payload(CodesPayloadBytes(codes));
+  KernelMemory memory(CodesImageBytes(codes.window));
+  const auto address = DeviceAddress::Of(payload.get());
+  WriteCodesPayload(codes, address, payload.get());
+  uint32_t fault = 0;
+  const DeviceJpeg image =
+      DescribeCodes(codes, address, DeviceAddress::Of(memory.get()),
+                    DeviceAddress::Of(reinterpret_cast<std::byte*>(&fault)));
+  LaunchJpeg(image);
+  if (fault != 0) return std::nullopt;
+  return PixelsAt(memory.get(), codes.window);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An index leads to the codes of a window in the rows that it knows. Whether
+// they are the right ones, tests/worker/gpu/kernels/codes_test.cc finds out by
+// decoding them.
+#include "worker/image/jpeg/forms/window_codes.h"
+
+#include "gtest/gtest.h"
+#include "tests/worker/image/jpeg/forms/support.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::MakeJpeg;
+
+class WindowCodesTest : public ::testing::Test {
+ protected:
+  bool Find(const std::string& file, const Rect& window, const JpegForm* form,
+            bool grow = false) {
+    EXPECT_TRUE(decoder_.Open(BytesOf(file), form).ok());
+    if (grow) decoder_.GrowSeekIndex();
+    return decoder_.FindCodes(*decoder_.BlocksOf(window, false), &codes_);
+  }
+
+  JpegDecoder decoder_{ImageLimits{}};
+  WindowCodes codes_;
+};
+
+// 44 × 13 MCUs, whose rows have three entries.
+TEST_F(WindowCodesTest, ARunBeginsAtEachEntryOfTheWindow) {
+  const std::string file = MakeJpeg({.width = 700, .height = 203});
+  const MadeForms made = MakeFormsOf(decoder_, BytesOf(file));
+  const auto& index = static_cast<const SeekIndex&>(**made.seek_index);
+  ASSERT_TRUE(Find(file, {330, 40, 200, 50}, &index));
+  EXPECT_EQ(codes_.first_group(), 1u);
+  EXPECT_EQ(codes_.runs_of_row(), 2u);
+  const uint32_t first = codes_.window.first_row;
+  ASSERT_EQ(codes_.runs.size(), 2 * codes_.window.rows);
+  const uint32_t begin = index.At(first, 1).bit_offset / 8;
+  const auto* const file_bytes =
+      reinterpret_cast<const uint8_t*>(BytesOf(file).data());
+  EXPECT_EQ(codes_.data.data(),
+            file_bytes + index.header().layout.scan_begin + begin);
+  for (uint32_t i = 0; i < codes_.runs.size(); ++i) {
+    const SeekIndex::Entry entry = index.At(first + i / 2, 1 + i % 2);
+    EXPECT_EQ(codes_.runs[i].bit, entry.bit_offset - 8 * begin);
+    for (size_t c = 0; c < 3; ++c)
+      EXPECT_EQ(codes_.runs[i].predictors[c], entry.predictors[c]);
+  }
+  // No more than the window's rows is sent.
+  const uint32_t end = index.At(first + codes_.window.rows, 0).bit_offset / 8;
+  EXPECT_GE(codes_.data.size(), end - begin);
+  EXPECT_LE(codes_.data.size(), end - begin + 2);
+}
+
+TEST_F(WindowCodesTest, AreFoundInRowsThatAnIndexKnows) {
+  const std::string file = MakeJpeg({.width = 301, .height = 203});
+  ASSERT_TRUE(decoder_.Open(BytesOf(file)).ok());
+  decoder_.GrowSeekIndex();
+  JpegBlocks blocks;
+  const auto read = decoder_.ReadBlocks(
+      *decoder_.BlocksOf({10, 0, 50, 60}, false), kAnyFormBytes, &blocks);
+  ASSERT_TRUE(read.ok() && *read);
+  const auto index = decoder_.TakeGrown();
+  ASSERT_TRUE(index.ok() && *index != nullptr);
+  ASSERT_FALSE(static_cast<const SeekIndex&>(**index).is_whole());
+  EXPECT_FALSE(Find(file, {100, 5, 180, 100}, index->get()));
+  EXPECT_FALSE(decoder_.used_form());
+  // Nothing is learned from known rows, and nothing is refused.
+  ASSERT_TRUE(Find(file, {100, 5, 180, 50}, index->get(), /*grow=*/true));
+  EXPECT_TRUE(decoder_.used_form());
+  const auto grown = decoder_.TakeGrown();
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(*grown, nullptr);
+}
+
+TEST_F(WindowCodesTest, AreNotFoundWithoutASeekIndexOfTheFile) {
+  const std::string file = MakeJpeg({});
+  const MadeForms made = MakeFormsOf(decoder_, BytesOf(file));
+  const MadeForms other = MakeFormsOf(decoder_, BytesOf(MakeJpeg({.seed = 7})));
+  for (const JpegForm* form :
+       {static_cast<const JpegForm*>(nullptr), made.coefficients->get(),
+        other.seek_index->get()}) {
+    EXPECT_FALSE(Find(file, {0, 0, 64, 48}, form));
+    EXPECT_FALSE(decoder_.used_form());
+  }
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the host's part of an image's decoding gets into the slot's memory: the
+// file's own codes where a seek index leads to them, else coefficients, and
+// pixels of odd files.
+#include <cstring>
+
+#include "core/status.h"
+#include "worker/gpu/decoding/jpeg_upload.h"
+#include "worker/gpu/groups/group.h"
+#include "worker/image/program/scratch_state.h"
+
+namespace leat::worker {
+namespace {
+
+// The most memory for blocks that a thread keeps.
+constexpr size_t kKeptBlockBytes = size_t{4} << 20;
+
+// Blocks that take more bytes than pixels in colours, and more than this, are
+// not used: no photo has such blocks.
+constexpr size_t kOddBlockBytes = size_t{64} << 10;
+
+// Estimates the bytes of the blocks: for photos two to three times the bytes of
+// the window's part of the file.
+double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
+  const double part =
+      static_cast<double>(window.window.width * window.window.height) /
+      static_cast<double>(window.size.width * window.size.height);
+  return 2 * part * static_cast<double>(file_bytes);
+}
+
+// Describes the pixels that kernels make at this address.
+FusedSource SourceOf(const StoredRect& window, bool gray,
+                     DeviceAddress address) {
+  const int32_t pixel = gray ? 1 : 4;
+  return {.address = address,
+          .held = window,
+          .pitch = pixel * window.width,
+          .pixel_bytes = pixel};
+}
+
+}  // namespace
+
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendJpeg(size_t row,
+                                                  const StoredRect& window,
+                                                  size_t file_bytes,
+                                                  GpuThread* thread,
+                                                  RowPixels* pixels) {
+  if (jpegs_.empty()) return Sent::kNo;
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  const std::optional<BlockWindow> of =
+      decoder.BlocksOf(window, program_.fused->gray());
+  if (!of) return Sent::kNo;
+  if (!faults_.empty() && decoder.FindCodes(*of, &thread->codes()))
+    return SendCodes(row, window, thread->codes(), pixels);
+  return SendBlocks(*of, window, file_bytes, thread, pixels);
+}
+
+GpuGroup::Sent GpuGroup::SendCodes(size_t row, const StoredRect& window,
+                                   const WindowCodes& codes,
+                                   RowPixels* pixels) {
+  const std::optional<size_t> image = TakeImage(CodesImageBytes(codes.window));
+  if (!image) return Sent::kNo;
+  const size_t bytes = CodesPayloadBytes(codes);
+  const std::optional<size_t> at = TakePixels(bytes);
+  if (!at) return Sent::kNoRoom;
+  const DeviceAddress payload = slot_->device_pixels + *at;
+  const DeviceAddress address = slot_->device_images + *image;
+  WriteCodesPayload(codes, payload, slot_->pixels.data() + *at);
+  may_fault_ = true;
+  *pixels = {.source = SourceOf(window, codes.window.gray, address),
+             .at = *at,
+             .bytes = bytes,
+             .jpeg = DescribeCodes(codes, payload, address,
+                                   faults_address() + row * sizeof(uint32_t))};
+  return Sent::kYes;
+}
+
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const BlockWindow& of,
+                                                    const StoredRect& window,
+                                                    size_t file_bytes,
+                                                    GpuThread* thread,
+                                                    RowPixels* pixels) {
+  // If there will hardly be room, the read is skipped.
+  if (LikelyBytes(of, file_bytes) >
+      static_cast<double>(pixels_room_ - pixels_used_.load()))
+    return Sent::kNoRoom;
+  const std::optional<size_t> image = TakeImage(JpegImageBytes(of));
+  if (!image) return Sent::kNo;
+  const auto most =
+      static_cast<size_t>(4 * window.width * window.height) + kOddBlockBytes;
+  JpegBlocks& blocks = thread->blocks();
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  ASSIGN_OR_RETURN(const bool read, decoder.ReadBlocks(of, most, &blocks));
+  const size_t bytes = read ? JpegPayloadBytes(blocks) : 0;
+  const std::optional<size_t> at =
+      read ? TakePixels(bytes) : std::optional<size_t>();
+  if (at) {
+    WriteJpegPayload(blocks, slot_->pixels.data() + *at);
+    const DeviceAddress address = slot_->device_images + *image;
+    *pixels = {
+        .source = SourceOf(window, of.gray, address),
+        .at = *at,
+        .bytes = bytes,
+        .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, address)};
+  }
+  if (blocks.held() > kKeptBlockBytes) blocks = {};
+  return !read ? Sent::kNo : at ? Sent::kYes : Sent::kNoRoom;
+}
+
+absl::StatusOr<bool> GpuGroup::DecodeWindow(size_t row,
+                                            const StoredRect& window,
+                                            size_t file_bytes,
+                                            GpuThread* thread,
+                                            RowPixels* pixels) {
+  ASSIGN_OR_RETURN(const Sent sent,
+                   SendJpeg(row, window, file_bytes, thread, pixels));
+  if (sent != Sent::kNo) return sent == Sent::kYes;
+  const bool gray = program_.fused->gray();
+  const size_t pixel = gray ? 1 : 4;
+  const size_t pitch = static_cast<size_t>(window.width) * pixel;
+  const size_t bytes = pitch * static_cast<size_t>(window.height);
+  const std::optional<size_t> place = TakePixels(bytes);
+  if (!place) return false;
+  const size_t at = *place;
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  RETURN_IF_ERROR(decoder.Start(window, gray));
+  std::byte* to = slot_->pixels.data() + at;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count) {
+    RETURN_IF_ERROR(decoder.ReadRows(&rows));
+    for (int i = 0; i < rows.count; ++i, to += pitch)
+      memcpy(to, rows.first + i * rows.stride, pitch);
+  }
+  RETURN_IF_ERROR(decoder.damage());
+  *pixels = {.source = {.address = slot_->device_pixels + at,
+                        .held = window,
+                        .pitch = static_cast<int64_t>(pitch),
+                        .pixel_bytes = static_cast<int32_t>(pixel)},
+             .at = at,
+             .bytes = bytes};
+  return true;
+}
+
+}  // namespace leat::worker
