@@ -41,8 +41,23 @@ void WriteSteps(const std::array<BlockSteps, 3>& all, std::byte* to) {
   }
 }
 
+// Returns the bytes of an image whose pixels have that much room.
+uint64_t ImageBytes(const BlockWindow& window, uint64_t pixel_room) {
+  uint64_t bytes = pixel_room;
+  for (int plane = 0; plane < window.components; ++plane)
+    bytes += PlaneBytes(window, plane);
+  return bytes;
+}
+
+// Returns the room for pixels, and for blocks in their place.
+uint64_t PixelAndBlockBytes(const BlockWindow& window) {
+  return std::max(PixelBytes(window),
+                  JpegAligned(window.blocks() * kPlainBytes));
+}
+
 // Describes all except the blocks.
-DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image) {
+DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image,
+                          uint64_t pixel_room) {
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
   DeviceJpeg of{
       .pixels = image.number(),
@@ -62,7 +77,7 @@ DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image) {
       .held_y = number(int64_t{8} * window.down * window.first_row),
       .chroma_width = number(window.chroma_size().width),
       .chroma_height = number(window.chroma_size().height)};
-  image += PixelBytes(window);
+  image += pixel_room;
   for (int plane = 0; plane < window.components; ++plane) {
     of.planes[plane] = image.number();
     image += PlaneBytes(window, plane);
@@ -113,10 +128,7 @@ struct CodesParts {
 }  // namespace
 
 uint64_t JpegImageBytes(const BlockWindow& window) {
-  uint64_t bytes = PixelBytes(window);
-  for (int plane = 0; plane < window.components; ++plane)
-    bytes += PlaneBytes(window, plane);
-  return bytes;
+  return ImageBytes(window, PixelBytes(window));
 }
 
 size_t JpegPayloadBytes(const JpegBlocks& blocks) {
@@ -132,7 +144,8 @@ void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to) {
 
 DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
                         DeviceAddress image) {
-  DeviceJpeg of = DescribeWindow(blocks.window, image);
+  DeviceJpeg of =
+      DescribeWindow(blocks.window, image, PixelBytes(blocks.window));
   of.code = blocks.code;
   of.offsets = payload.number();
   of.steps = (payload + OffsetBytes(blocks)).number();
@@ -141,7 +154,7 @@ DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
 }
 
 uint64_t CodesImageBytes(const BlockWindow& window) {
-  return JpegImageBytes(window) + window.blocks() * kPlainBytes;
+  return ImageBytes(window, PixelAndBlockBytes(window));
 }
 
 size_t CodesPayloadBytes(const WindowCodes& codes) {
@@ -175,10 +188,11 @@ void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
 
 DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
                          DeviceAddress image, DeviceAddress fault) {
-  DeviceJpeg of = DescribeWindow(codes.window, image);
+  DeviceJpeg of =
+      DescribeWindow(codes.window, image, PixelAndBlockBytes(codes.window));
   of.code = BlockCode::kPlain;
   of.steps = (payload + CodesParts::steps).number();
-  of.blocks = (image + JpegImageBytes(codes.window)).number();
+  of.blocks = image.number();
   of.scan = payload.number();
   of.runs = static_cast<uint32_t>(codes.runs.size());
   of.fault = fault.number();

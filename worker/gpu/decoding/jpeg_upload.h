@@ -7,8 +7,9 @@
 //             offsets of blocks | steps of three components | blocks
 //             or, where the device decodes the codes:
 //             DeviceScan | steps | tables of codes | runs | data of the scan
-//   image     on the device alone:
-//             pixels | planes of samples | blocks that the device decodes
+//   image     on the device alone: pixels | planes of samples
+//             Blocks that the device decodes lie where the pixels will be:
+//             all samples are made before the first pixel.
 //
 // Both must be aligned to kJpegAlignment.
 #pragma once

@@ -44,7 +44,7 @@ struct DeviceJpeg {
   // Addresses: `blocks` of the blocks, one after the other, coded as `code`
   // says; `offsets` of the begin of each (uint32_t), followed by the end of the
   // last one; `steps` of the BlockSteps per component (uint32_t[64]). Blocks of
-  // kPlain have no offsets.
+  // kPlain have no offsets, and may lie where the pixels will be.
   uint64_t blocks = 0, offsets = 0, steps = 0;
   // The address of the DeviceScan from which a kernel makes the blocks, and the
   // number of its runs; 0: the host has made them.

@@ -163,10 +163,9 @@ TEST_F(GpuCodesTest, ThatFindNoRoomAreLibjpegs) {
   GpuPipeline pipeline(ResizeGraph(), *gpus_);
   pipeline.forms = &keeper;
   ExpectExact(pipeline, files);
-  // 72,000 bytes of pixels; half as many samples as 160 × 128 pixels have, and
-  // words of 16 bits for these.
-  EXPECT_EQ(Stats().rows_codes_total,
-            (1u << 20) / (72'192 + 20'480 * 3 / 2 * 3));
+  // 72,000 bytes of pixels, in whose place the words of 160 × 128 samples of
+  // luma lie, and half as many of chroma; and all samples as bytes.
+  EXPECT_EQ(Stats().rows_codes_total, (1u << 20) / (72'000 + 20'480 * 3 / 2));
 }
 
 // One copy per group tells the host which rows were refused, where codes were
