@@ -78,6 +78,21 @@ def train_torchrun(photos):
     return "2 processes, losses fall"
 
 
+def transformer_torchrun(_):
+    program = EXAMPLES / "transformer_torchrun.py"
+    whole = python(*TORCHRUN, program, "whole")
+    python(*TORCHRUN, program, "stopped", "--stop", "25")
+    shutil.copytree("stopped", "one")
+    steps = [line for line in whole.splitlines() if line.startswith("epoch ")]
+    check_falling(whole, 38)
+    again = python(*TORCHRUN, program, "stopped")
+    if [line for line in again.splitlines() if line.startswith("epoch ")] != steps[25:]:
+        raise Failed(f"resumed on 2 processes\n{again[-2000:]}")
+    check_same(losses(python(program, "one", RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")),
+               losses(whole)[25:], "resumed on 1 process")
+    return "stopped and resumed on 2 processes, same losses bit for bit; on 1 process"
+
+
 def train_lightning(photos):
     program = EXAMPLES / "train_lightning.py"
     one = check_falling(python(program, photos), 4)
@@ -136,8 +151,8 @@ def formats_packages(photos):
     return ", ".join(names)
 
 
-CASES = (train_torch, train_torchrun, train_lightning, train_accelerate, train_transformers, train_keras, resume_torch,
-         formats_packages)
+CASES = (train_torch, train_torchrun, transformer_torchrun, train_lightning, train_accelerate, train_transformers,
+         train_keras, resume_torch, formats_packages)
 
 
 def few(folder):
