@@ -20,6 +20,20 @@ bool IsAway(const absl::Status& status) {
   return FaultOf(status) == Fault::kTransient;
 }
 
+uint64_t RangeEnd(const ReadRange& range) {
+  return range.offset + range.into.size();
+}
+
+// Returns how many of the first reads each begin where the one before ends: 1
+// or more.
+size_t AdjacentIn(std::span<const PackedRead> reads) {
+  size_t count = 1;
+  while (count < reads.size() &&
+         reads[count].range.offset == RangeEnd(reads[count - 1].range))
+    ++count;
+  return count;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> PackedReader::Open(
@@ -117,33 +131,64 @@ absl::Status PackedReader::Read(size_t file, uint64_t offset,
   return stored->ReadAt(offset, into);
 }
 
-absl::Status PackedReader::ReadAtOnce(std::span<const PackedRead> reads) const {
+absl::Status PackedReader::ReadAtOnce(
+    std::span<PackedRead* const> reads) const {
   std::vector<ReadRange> ranges;
-  for (const PackedRead& read : reads) {
+  for (const PackedRead* read : reads) {
     RETURN_IF_ERROR(
-        CheckBounds(read.file, read.range.offset, read.range.into.size()));
-    ranges.push_back(read.range);
+        CheckBounds(read->file, read->range.offset, read->range.into.size()));
+    ranges.push_back(read->range);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
-                   Open(reads.front().file));
+                   Open(reads.front()->file));
   return stored->ReadRanges(ranges);
+}
+
+bool PackedReader::TryBlock(std::span<PackedRead> run) const {
+  const size_t file = run.front().file;
+  const uint64_t begin = run.front().range.offset;
+  const uint64_t size = RangeEnd(run.back().range) - begin;
+  if (size > kSmall || !CheckBounds(file, begin, size).ok()) return false;
+  const auto block = BlockOf(file, begin, size);
+  if (!block.ok()) {
+    // One record's error may be the others' only if storage is away.
+    if (run.size() > 1 && !IsAway(block.status())) return false;
+    for (PackedRead& read : run) read.status = block.status();
+    return true;
+  }
+  if (*block == nullptr) return false;
+  for (PackedRead& read : run)
+    std::memcpy(read.range.into.data(),
+                (*block)->bytes.get() + (read.range.offset - (*block)->begin),
+                read.range.into.size());
+  return true;
+}
+
+void PackedReader::ReadOfFile(std::span<PackedRead> reads) const {
+  std::vector<PackedRead*> left;
+  while (!reads.empty()) {
+    const std::span<PackedRead> run = reads.first(AdjacentIn(reads));
+    reads = reads.subspan(run.size());
+    if (TryBlock(run)) continue;
+    for (PackedRead& read : run) left.push_back(&read);
+  }
+  if (left.empty()) return;
+  const absl::Status at_once = ReadAtOnce(left);
+  for (PackedRead* read : left) {
+    read->status = at_once;
+    if (left.size() > 1 && !at_once.ok() && !IsAway(at_once))
+      read->status = ReadAtOnce({&read, 1});
+  }
 }
 
 void PackedReader::ReadMany(std::span<PackedRead> reads) const {
   while (!reads.empty()) {
     const auto end =
         std::find_if(reads.begin(), reads.end(), [&](const PackedRead& read) {
-          return read.file != reads.front().file ||
-                 read.range.into.size() <= kSmall;
+          return read.file != reads.front().file;
         });
-    const auto together = static_cast<size_t>(end - reads.begin());
-    const size_t count = std::max<size_t>(together, 1);
-    const absl::Status at_once =
-        together < 2 ? absl::OkStatus() : ReadAtOnce(reads.first(count));
-    for (PackedRead& read : reads.first(count))
-      read.status = together >= 2 && (at_once.ok() || IsAway(at_once))
-                        ? at_once
-                        : Read(read.file, read.range.offset, read.range.into);
+    const auto count = static_cast<size_t>(end - reads.begin());
+    ReadOfFile(reads.first(count));
     reads = reads.subspan(count);
   }
 }

@@ -7,7 +7,9 @@
 // the block is read whole, and the records after it are copied from memory; a
 // thread that wants one of them meanwhile waits for the block. So a pass in the
 // stored order costs one read per block, and a random one reads only what was
-// requested.
+// requested. Ranges that are asked for together and follow each other without a
+// gap count as one record: the documents of a packed row do not cause a block to
+// be read.
 //
 // Memory: kBlocks blocks at most, and kOpenFiles files, whose descriptors are
 // the worker's (storage/base/open_file_budget.h). If a dataset has many readers,
@@ -62,9 +64,10 @@ class PackedReader {
   absl::Status Read(size_t file, uint64_t offset,
                     std::span<std::byte> into) const;
   // Does the same for several. Reads of one file that follow each other in
-  // `reads` and are not small are one request to storage. If that fails with
-  // another fault than kTransient, each is read by itself, so that one's error
-  // is not the others'.
+  // `reads` and that no block serves are one request to storage, which looks at
+  // the file's identity once, after their bytes. If that fails with another
+  // fault than kTransient, each is read by itself, so that one's error is not
+  // the others'.
   void ReadMany(std::span<PackedRead> reads) const;
 
  private:
@@ -99,7 +102,11 @@ class PackedReader {
   absl::StatusOr<std::shared_ptr<const Block>> BlockOf(size_t file,
                                                        uint64_t offset,
                                                        uint64_t size) const;
-  absl::Status ReadAtOnce(std::span<const PackedRead> reads) const;
+  // Reads adjacent ranges of one file from a block; false: no block serves them.
+  bool TryBlock(std::span<PackedRead> run) const;
+  // Reads several of one file.
+  void ReadOfFile(std::span<PackedRead> reads) const;
+  absl::Status ReadAtOnce(std::span<PackedRead* const> reads) const;
 
   const FileSet* const files_;
   const Storage* const storage_;

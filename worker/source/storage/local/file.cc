@@ -12,6 +12,7 @@
 // to it from then on.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -64,6 +65,21 @@ absl::Status OpenToLook(const AllowedReads& allowed, const std::string& path,
   const int error = errno;
   close(*fd);
   return FileError(error, "look at", name);
+}
+
+// How many ranges one call of the system reads at most.
+constexpr size_t kMostTogether = 64;
+
+// Returns how many of the first ranges each begin where the one before ends, at
+// most kMostTogether: 1 or more.
+size_t AdjacentIn(std::span<const ReadRange> ranges) {
+  const size_t most = std::min(ranges.size(), kMostTogether);
+  size_t count = 1;
+  while (count < most &&
+         ranges[count].offset ==
+             ranges[count - 1].offset + ranges[count - 1].into.size())
+    ++count;
+  return count;
 }
 
 class LocalFile : public StoredFile {
@@ -119,8 +135,13 @@ class LocalFile : public StoredFile {
   absl::Status TryRanges(int fd, std::span<const ReadRange> ranges,
                          bool* stale) const {
     *stale = false;
-    for (const ReadRange& range : ranges) {
-      RETURN_IF_ERROR(ReadBytes(fd, range.offset, range.into, stale));
+    for (std::span<const ReadRange> left = ranges; !left.empty();) {
+      const std::span<const ReadRange> run = left.first(AdjacentIn(left));
+      left = left.subspan(run.size());
+      if (run.size() > 1 && ReadTogether(fd, run)) continue;
+      for (const ReadRange& range : run) {
+        RETURN_IF_ERROR(ReadBytes(fd, range.offset, range.into, stale));
+      }
     }
     return CheckUnchanged(fd, ranges.front().offset, ranges.front().into.size(),
                           stale);
@@ -174,6 +195,21 @@ class LocalFile : public StoredFile {
         FailedPrecondition("{}: changed while in use ({}): was {}, is {}",
                            name_, when, identity_, IdentityOf(now).Text()),
         Fault::kObject);
+  }
+
+  // Reads adjacent ranges by one call of the system. False: not all of their
+  // bytes came; read one by one, they tell why.
+  bool ReadTogether(int fd, std::span<const ReadRange> run) const {
+    std::array<struct iovec, kMostTogether> parts;
+    size_t bytes = 0;
+    for (size_t i = 0; i < run.size(); ++i) {
+      parts[i] = {run[i].into.data(), run[i].into.size()};
+      bytes += run[i].into.size();
+    }
+    const uint64_t offset = run.front().offset;
+    if (offset > size_ || bytes > size_ - offset) return false;
+    return preadv(fd, parts.data(), static_cast<int>(run.size()),
+                  static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
   }
 
   absl::Status ReadBytes(int fd, uint64_t offset, std::span<std::byte> into,
