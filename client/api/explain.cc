@@ -131,6 +131,7 @@ absl::Status AskInTurn(
 
 absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
                                               uint64_t sample,
+                                              uint64_t first_document,
                                               absl::Time deadline) {
   RETURN_IF_ERROR(CheckStored(job));
   const JobInfo& info = job.info();
@@ -142,6 +143,8 @@ absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
   v1::LocateSamplesRequest request;
   request.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
   request.add_samples(sample);
+  request.set_first_document(first_document);
+  request.set_documents(kMaxDocuments);
   v1::LocateSamplesResponse response;
   RETURN_IF_ERROR(Ask(job, workers, &v1::ExplainService::Stub::LocateSamples,
                       request, deadline, &response));
@@ -173,6 +176,7 @@ absl::StatusOr<std::vector<v1::ExplainedRow>> ExplainRows(
     request.mutable_rows()->Add(rows.begin() + static_cast<ptrdiff_t>(begin),
                                 rows.begin() + static_cast<ptrdiff_t>(end));
     request.set_read_records(read_records);
+    request.set_documents(static_cast<uint32_t>(kMaxDocuments / (end - begin)));
     v1::ExplainRowsResponse response;
     RETURN_IF_ERROR(Ask(job, workers, &v1::ExplainService::Stub::ExplainRows,
                         request, deadline, &response));

@@ -45,11 +45,18 @@ absl::Status AskInTurn(
         ask,
     const WhyUnreached& why);
 
-// kOutOfRange: no such sample. kFailedPrecondition: samples are in no storage.
+// The most documents of packed rows in an answer (explain.proto).
+inline constexpr uint64_t kMaxDocuments = 1024;
+
+// Lists the documents of a packed row after the first `first_document`, at most
+// kMaxDocuments. kOutOfRange: no such sample. kFailedPrecondition: samples are
+// in no storage.
 absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
                                               uint64_t sample,
+                                              uint64_t first_document,
                                               absl::Time deadline);
-// `rows`: in this order. kOutOfRange: no such step. Others as LocateSample.
+// `rows`: in this order. Lists the first documents of packed rows: kMaxDocuments
+// of one row, and of each of n rows an n-th as many. kOutOfRange: no such step. Others as LocateSample.
 absl::StatusOr<std::vector<v1::ExplainedRow>> ExplainRows(
     const JobData& job, uint64_t epoch, uint64_t step,
     const std::vector<uint32_t>& rows, bool read_records, absl::Time deadline);

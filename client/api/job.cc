@@ -272,11 +272,11 @@ absl::StatusOr<std::vector<uint64_t>> Job::Samples(
   return client::SamplesOf(*state_->data, epoch, step, map->rows());
 }
 
-absl::StatusOr<std::string> Job::Record(uint64_t index,
-                                        absl::Duration timeout) const {
-  ASSIGN_OR_RETURN(
-      const v1::StoredRecord record,
-      client::LocateSample(*state_->data, index, absl::Now() + timeout));
+absl::StatusOr<std::string> Job::Record(uint64_t index, absl::Duration timeout,
+                                        uint64_t first_document) const {
+  ASSIGN_OR_RETURN(const v1::StoredRecord record,
+                   client::LocateSample(*state_->data, index, first_document,
+                                        absl::Now() + timeout));
   return client::ToJsonNumbers(record).dump();
 }
 

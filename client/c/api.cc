@@ -249,10 +249,12 @@ leat_status* leat_job_rows_before(const leat_job* job, uint64_t epoch,
 }
 
 leat_status* leat_job_record(const leat_job* job, uint64_t index,
-                             double timeout_s, char** json) {
+                             uint64_t first_document, double timeout_s,
+                             char** json) {
   if (job == nullptr) return NullArgument(__func__, "job");
   if (json == nullptr) return NullArgument(__func__, "json");
-  const auto text = job->job->Record(index, leat::client::Timeout(timeout_s));
+  const auto text =
+      job->job->Record(index, leat::client::Timeout(timeout_s), first_document);
   if (!text.ok()) return ToC(text.status());
   *json = ToC(*text);
   return nullptr;

@@ -318,17 +318,17 @@ class Job {  // a job of the service
       uint64_t index, absl::Duration timeout,
       std::shared_ptr<SampleSource> source = nullptr) const;
 
-  // Returns where a sample is stored, as the JSON form of leat.v1.StoredRecord.
-  // A worker finds it in the dataset's index; no data is read. kOutOfRange:
-  // index. kFailedPrecondition: consumers supply the samples. kUnavailable: no
-  // worker can answer.
-  absl::StatusOr<std::string> Record(uint64_t index,
-                                     absl::Duration timeout) const;
+  // Returns where a sample is stored, as leat.v1.StoredRecord in JSON, with up
+  // to 1,024 documents of a packed row after the first `first_document`.
+  // kOutOfRange: index. kFailedPrecondition: consumers supply the samples.
+  // kUnavailable: no worker can answer.
+  absl::StatusOr<std::string> Record(uint64_t index, absl::Duration timeout,
+                                     uint64_t first_document = 0) const;
   // Returns the content of rows of a step (empty: all), its origin and its
-  // random draws: an array of the JSON form of leat.v1.ExplainedRow. If
-  // `read_records`, records are read to compute the draws that depend on an
-  // image's size; otherwise these are unknown. kOutOfRange: no such step.
-  // kNotFound: rows out of range. Others as Record.
+  // random draws: an array of leat.v1.ExplainedRow in JSON, with 1,024 / rows
+  // documents of each packed row. If `read_records`, records are read to compute
+  // the draws that depend on an image's size; otherwise these are unknown.
+  // kOutOfRange: no such step. kNotFound: rows out of range. Others as Record.
   absl::StatusOr<std::string> Explain(uint64_t epoch, uint64_t step,
                                       std::vector<uint32_t> rows,
                                       bool read_records,

@@ -130,16 +130,19 @@ LEAT_EXPORT leat_status* leat_job_rows_before(const leat_job* job,
                                               uint64_t* rows,
                                               size_t num_sources);
 /* Returns where a sample is stored: *json becomes leat.v1.StoredRecord, with
- * 64-bit numbers as numbers. No data is read. Code 9 (FAILED_PRECONDITION):
- * consumers supply the job's samples; 11 (OUT_OF_RANGE): no such sample; 14
- * (UNAVAILABLE): no worker can answer. */
+ * 64-bit numbers as numbers. No data is read. If the sample is a packed row,
+ * its documents after the first `first_document` are listed, at most 1,024.
+ * Code 9 (FAILED_PRECONDITION): consumers supply the job's samples; 11
+ * (OUT_OF_RANGE): no such sample; 14 (UNAVAILABLE): no worker can answer. */
 LEAT_EXPORT leat_status* leat_job_record(const leat_job* job, uint64_t index,
+                                         uint64_t first_document,
                                          double timeout_s, char** json);
 /* Returns the content of rows of a step, its origin and its random draws: *json
  * becomes an array of leat.v1.ExplainedRow. `rows` as in leat_job_samples.
  * `read_records` 1: records are read to compute the draws that depend on an
- * image's size, which are otherwise unknown. Codes as in leat_job_record; 5
- * (NOT_FOUND): no such row. */
+ * image's size, which are otherwise unknown. The first documents of packed rows
+ * are listed: 1,024 of one row, and of each of n rows an n-th as many. Codes as
+ * in leat_job_record; 5 (NOT_FOUND): no such row. */
 LEAT_EXPORT leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int read_records,

@@ -20,10 +20,19 @@ static int PutRecord(char* text, int64_t sample) {
                   (long long)sample);
 }
 
+/* Sample 50 is a packed row of three documents, of which one is listed. */
 leat_status* leat_job_record(const leat_job* job, uint64_t index,
-                             double timeout_s, char** json) {
-  *json = malloc(kRecordText);
-  PutRecord(*json, (int64_t)index);
+                             uint64_t first_document, double timeout_s,
+                             char** json) {
+  *json = malloc(2 * kRecordText);
+  const int end = PutRecord(*json, (int64_t)index);
+  if (index != 50) return NULL;
+  snprintf(*json + end - 1, kRecordText,
+           ", \"documents\": {\"count\": 3, \"first\": %llu, \"listed\": "
+           "[{\"document\": 7, \"root\": \"/data\", \"file\": \"7.bin\", "
+           "\"key\": \"\", \"index\": 2, \"begin\": 4, \"elements\": 6, "
+           "\"row_begin\": 1, \"document_elements\": 10}]}}",
+           (unsigned long long)first_document);
   return NULL;
 }
 

@@ -168,4 +168,11 @@ absl::StatusOr<RecordPlace> BlockSource::Locate(uint64_t sample) const {
   return source->Locate(Local(sample, block));
 }
 
+absl::StatusOr<std::optional<RowDocuments>> BlockSource::DocumentsOf(
+    uint64_t sample, uint64_t first, uint64_t most) const {
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->DocumentsOf(Local(sample, block), first, most);
+}
+
 }  // namespace leat::worker

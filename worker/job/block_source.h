@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ class BlockSource final : public Source {
   // Without its path if the block is not here.
   std::string Describe(uint64_t sample) const override;
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override;
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override;
   bool waits() const override { return true; }

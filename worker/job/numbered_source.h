@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,6 +59,10 @@ class NumberedSource final : public Source {
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     return source_->Locate(sample - first_);
+  }
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override {
+    return source_->DocumentsOf(sample - first_, first, most);
   }
   bool waits() const override { return source_->waits(); }
 

@@ -19,10 +19,17 @@ absl::Status CheckCount(const char* what, int count, int most) {
   return InvalidArgument("{} {}: want 1 to {}", count, what, most);
 }
 
+absl::Status CheckDocuments(int records, uint64_t documents) {
+  const uint64_t most = kMaxExplainedDocuments / static_cast<uint64_t>(records);
+  if (documents <= most) return absl::OkStatus();
+  return InvalidArgument("{} documents of each of {} rows: want at most {}",
+                         documents, records, most);
+}
+
 // Cuts a path below its root. A path outside the root, as for a reader that is
 // given a single file, is cut before its last part.
-void SetPath(std::string_view path, std::string_view root,
-             v1::StoredRecord* record) {
+template <class Record>
+void SetPath(std::string_view path, std::string_view root, Record* record) {
   size_t cut = root.size();
   if (!path.starts_with(root) || path.size() <= cut + 1 || path[cut] != '/')
     cut = path.rfind('/');
@@ -33,6 +40,26 @@ void SetPath(std::string_view path, std::string_view root,
   }
   record->set_root(cut == 0 ? "/" : std::string(path.substr(0, cut)));
   record->set_file(std::string(path.substr(cut + 1)));
+}
+
+// `record`: a StoredRecord or a RowDocument.
+template <class Record>
+void SetPlace(const RecordPlace& place, std::string_view root, Record* record) {
+  SetPath(place.file, root, record);
+  record->set_key(place.key);
+  if (place.offset) record->set_offset(*place.offset);
+  if (place.bytes) record->set_size(*place.bytes);
+  if (place.index) record->set_index(*place.index);
+}
+
+void SetDocument(const RowDocument& document, std::string_view root,
+                 v1::RowDocument* proto) {
+  proto->set_document(document.sample);
+  SetPlace(document.place, root, proto);
+  proto->set_begin(document.begin);
+  proto->set_elements(document.elements);
+  proto->set_row_begin(document.row_begin);
+  proto->set_document_elements(document.document_elements);
 }
 
 }  // namespace
@@ -78,18 +105,25 @@ std::string Explainer::OfSource::NameOfNode(uint32_t node) const {
   return "";
 }
 
-absl::Status Explainer::LocateOne(uint64_t sample, v1::StoredRecord* record) {
+absl::Status Explainer::LocateOne(uint64_t sample,
+                                  const ListedDocuments& documents,
+                                  v1::StoredRecord* record) {
   const SourceRuntime& runtime = job_->SourceOf(sample);
   ASSIGN_OR_RETURN(const OfSource* const source, SourceOf(sample));
-  ASSIGN_OR_RETURN(const RecordPlace place,
-                   runtime.records().source().Locate(sample));
+  const Source& stored = runtime.records().source();
+  ASSIGN_OR_RETURN(const RecordPlace place, stored.Locate(sample));
   record->set_sample(sample);
   record->set_source(std::string(SourceNameOf(job_->job(), sample)));
-  SetPath(place.file, source->root, record);
-  record->set_key(place.key);
-  if (place.offset) record->set_offset(*place.offset);
-  if (place.bytes) record->set_size(*place.bytes);
-  if (place.index) record->set_index(*place.index);
+  SetPlace(place, source->root, record);
+  ASSIGN_OR_RETURN(const std::optional<RowDocuments> row,
+                   stored.DocumentsOf(sample, documents.first, documents.most));
+  if (row) {
+    v1::RowDocuments& proto = *record->mutable_documents();
+    proto.set_count(row->count);
+    proto.set_first(std::min(documents.first, row->count));
+    for (const RowDocument& document : row->listed)
+      SetDocument(document, source->root, proto.add_listed());
+  }
   const ShardTable& shards = runtime.dataset().shards;
   const uint64_t own = sample - runtime.first_sample();
   const uint32_t shard = shards.ShardOf(own);
@@ -102,12 +136,15 @@ absl::Status Explainer::Locate(const v1::LocateSamplesRequest& request,
                                const Cancelled& cancelled,
                                v1::LocateSamplesResponse* response) {
   RETURN_IF_ERROR(CheckCount("samples", request.samples_size(), kMaxExplained));
+  RETURN_IF_ERROR(CheckDocuments(request.samples_size(), request.documents()));
+  const ListedDocuments documents{request.first_document(),
+                                  request.documents()};
   const uint64_t count = job_->plan().num_samples();
   for (const uint64_t sample : request.samples()) {
     if (sample >= count)
       return OutOfRange("sample {}: the dataset has {} samples", sample, count);
     if (cancelled()) return ::leat::Cancelled("the caller is gone");
-    RETURN_IF_ERROR(LocateOne(sample, response->add_records()));
+    RETURN_IF_ERROR(LocateOne(sample, documents, response->add_records()));
   }
   return absl::OkStatus();
 }
@@ -117,6 +154,7 @@ absl::Status Explainer::CheckRows(const v1::ExplainRowsRequest& request) const {
   RETURN_IF_ERROR(
       CheckCount("rows", request.rows_size(),
                  request.read_records() ? kMaxExplainedRead : kMaxExplained));
+  RETURN_IF_ERROR(CheckDocuments(request.rows_size(), request.documents()));
   if (request.step() >= plan.steps_per_epoch())
     return OutOfRange("step {}: job \"{}\" has {} steps an epoch",
                       request.step(), job_->job().spec.name,
@@ -148,7 +186,8 @@ absl::Status Explainer::ExplainOne(const v1::ExplainRowsRequest& request,
   uint64_t sample = 0;
   plan.Samples(epoch, step, std::span(&row, 1), std::span(&sample, 1));
   if (sample == kNoSample) return absl::OkStatus();
-  RETURN_IF_ERROR(LocateOne(sample, explained->mutable_record()));
+  RETURN_IF_ERROR(LocateOne(sample, {.first = 0, .most = request.documents()},
+                            explained->mutable_record()));
   explained->set_padding(plan.IsPadding(epoch, step, row));
   explained->set_pass(plan.PassOf(epoch, step, row));
   if (job_->SourceOf(sample).has_partners()) {
@@ -156,7 +195,7 @@ absl::Status Explainer::ExplainOne(const v1::ExplainRowsRequest& request,
     uint64_t of = 0;
     plan.Samples(epoch, step, std::span(&partner, 1), std::span(&of, 1));
     explained->set_partner_row(partner);
-    RETURN_IF_ERROR(LocateOne(of, explained->mutable_partner()));
+    RETURN_IF_ERROR(LocateOne(of, {}, explained->mutable_partner()));
   }
   return AddDraws(request, sample, explained);
 }

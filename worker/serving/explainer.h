@@ -24,6 +24,8 @@ namespace leat::worker {
 // The most samples or rows of a request; more are kInvalidArgument.
 inline constexpr int kMaxExplained = 1024;
 inline constexpr int kMaxExplainedRead = 64;  // with their records
+// The most documents of packed rows in an answer.
+inline constexpr uint64_t kMaxExplainedDocuments = 1024;
 
 // Thread-compatible: one thread at a time may call it.
 class Explainer {
@@ -61,7 +63,12 @@ class Explainer {
   // Compiles the source's program when it is first needed.
   absl::StatusOr<const OfSource*> SourceOf(uint64_t sample);
   absl::Status CheckRows(const v1::ExplainRowsRequest& request) const;
-  absl::Status LocateOne(uint64_t sample, v1::StoredRecord* record);
+  // Says which of a packed row's documents are listed.
+  struct ListedDocuments {
+    uint64_t first = 0, most = 0;
+  };
+  absl::Status LocateOne(uint64_t sample, const ListedDocuments& documents,
+                         v1::StoredRecord* record);
   absl::Status ExplainOne(const v1::ExplainRowsRequest& request, uint32_t row,
                           v1::ExplainedRow* explained);
   absl::Status AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,

@@ -95,6 +95,21 @@ struct StoredPart {
   std::optional<uint64_t> elements;
 };
 
+// A document that has elements in a packed row.
+struct RowDocument {
+  uint64_t sample = 0;  // of the dataset that is packed
+  // `elements` of the document, after its first `begin`, stand in the row after
+  // the row's first `row_begin`.
+  uint64_t begin = 0, elements = 0, row_begin = 0;
+  uint64_t document_elements = 0;  // of the whole document
+  RecordPlace place;
+};
+// A part of a row's documents, in the row's order.
+struct RowDocuments {
+  uint64_t count = 0;  // of the whole row
+  std::vector<RowDocument> listed;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -144,6 +159,13 @@ class Source {
   // kFailedPrecondition: samples are not in storage. kUnavailable: the index is
   // not available now.
   virtual absl::StatusOr<RecordPlace> Locate(uint64_t sample) const = 0;
+  // Lists at most `most` documents of a packed row, after the first `first` of
+  // them. nullopt: samples are single records. Errors as Locate. kDataLoss: the
+  // index does not fit itself.
+  virtual absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const {
+    return std::nullopt;
+  }
   // Returns the value of a column that the index itself holds: "label", "width",
   // "height", "objects", or "length", which is the open axis of the only output.
   // Reads no record, but may wait for the sample's part of the index.

@@ -81,6 +81,31 @@ void AddRecord(const Json& record, Section* section) {
                            Text(record, "index_in_shard")));
 }
 
+// Lists the documents of a packed row.
+Section DocumentsSection(const Json& documents) {
+  Section section;
+  const Json& listed = Items(documents, "listed");
+  section.title = fmt::format("Documents ({})", Text(documents, "count"));
+  section.table.columns = {{"AT", 0, false, true},
+                           {"ELEMENTS", 0, false, true},
+                           {"FROM", 1, false, true},
+                           {"OF", 1, false, true},
+                           {"SAMPLE", 0, false, true},
+                           {"FILE"},
+                           {"PLACE", 1}};
+  for (const Json& each : listed)
+    section.table.rows.push_back(
+        {Text(each, "row_begin"), Text(each, "elements"), Text(each, "begin"),
+         Text(each, "document_elements"), Text(each, "document"),
+         Text(each, "file"), PlaceText(each)});
+  const uint64_t count = Whole(documents, "count");
+  if (listed.size() < count)
+    section.lines.push_back({fmt::format(
+        "and {} more; job.record(sample, first_document={}) lists them",
+        count - listed.size(), listed.size())});
+  return section;
+}
+
 std::vector<Section> OneRow(std::string title, const Json& row) {
   std::vector<Section> sections(1);
   sections[0].title = fmt::format("Row {} of {}", Text(row, "row"), title);
@@ -90,7 +115,10 @@ std::vector<Section> OneRow(std::string title, const Json& row) {
   }
   if (Text(row, "padding") == "true")
     sections[0].lines.push_back({"The row only fills the step."});
-  AddRecord(At(row, "record"), &sections[0]);
+  const Json& record = At(row, "record");
+  AddRecord(record, &sections[0]);
+  if (record.contains("documents"))
+    sections.push_back(DocumentsSection(At(record, "documents")));
   if (row.contains("partner")) {
     Section& partner = sections.emplace_back();
     partner.title = fmt::format("Partner: row {}", Text(row, "partner_row"));
@@ -115,6 +143,9 @@ Section AllRows(std::string title, const Json& rows) {
   const bool mixed = std::ranges::any_of(rows, [](const Json& row) {
     return !Text(row, "record.source").empty();
   });
+  const bool packed = std::ranges::any_of(rows, [](const Json& row) {
+    return At(row, "record").contains("documents");
+  });
   section.table.columns = {{"ROW", 0, false, true},
                            {"SAMPLE", 0, false, true},
                            {"FILE"},
@@ -124,6 +155,7 @@ Section AllRows(std::string title, const Json& rows) {
   if (mixed)
     section.table.columns.insert(section.table.columns.begin() + 1,
                                  Column{"SOURCE"});
+  if (packed) section.table.columns.push_back({"DOCUMENTS", 0, false, true});
   for (const Json& row : rows) {
     const Json& record = At(row, "record");
     const bool empty = record.is_null();
@@ -137,6 +169,9 @@ Section AllRows(std::string title, const Json& rows) {
       auto& cells = section.table.rows.back();
       cells.insert(cells.begin() + 1, Text(record, "source"));
     }
+    if (packed)
+      section.table.rows.back().push_back(
+          record.contains("documents") ? Text(record, "documents.count") : "-");
   }
   return section;
 }

@@ -48,14 +48,14 @@ from leat._library import native as _native
 from leat._service.client import Service, connect
 from leat._service.facts import Field, Pass, Source
 from leat._service.job import Job
-from leat._service.why import Draw, Record, Row
+from leat._service.why import Document, Draw, Record, Row
 from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)
 
 # Help, tracebacks and pickles name what users import.
 for _public in (
-    *(Batches, Draw, Field, Job, Mixture, Node, Pass, Pipeline, Record, Row, Service, Source),
+    *(Batches, Document, Draw, Field, Job, Mixture, Node, Pass, Pipeline, Record, Row, Service, Source),
     *(connect, external_source, mix, pipeline),
 ):
     _public.__module__ = __name__
@@ -64,6 +64,7 @@ __version__: str = _native.quick.leat_version().decode()
 
 __all__ = [
     "Batches",
+    "Document",
     "Draw",
     "Field",
     "Job",

@@ -150,7 +150,7 @@ TEST(CApi, NullArgumentsAreErrorsThatNameThem) {
               HasSubstr("batches"));
   EXPECT_THAT(Text(leat_job_samples(nullptr, 0, 0, nullptr, 0, nullptr)),
               HasSubstr("job"));
-  EXPECT_THAT(Text(leat_job_record(nullptr, 0, 1, &json)), HasSubstr("job"));
+  EXPECT_THAT(Text(leat_job_record(nullptr, 0, 0, 1, &json)), HasSubstr("job"));
   EXPECT_THAT(Text(leat_job_explain(nullptr, 0, 0, nullptr, 0, 0, 1, &json)),
               HasSubstr("leat_job_explain: job is NULL"));
   EXPECT_THAT(Text(leat_service_get(nullptr, "status", nullptr, &json)),

@@ -30,6 +30,58 @@ def test_records_and_draws_are_those_of_the_batches(service, folder):
     assert service.job("drawn").why(0) == rows, "of a job that is attached to"
 
 
+@pytest.fixture(scope="module")
+def packed(service, tmp_path_factory):
+    """A mixture of two packed corpora: files of uint16, whose documents end with 0."""
+    root = tmp_path_factory.mktemp("tokens")
+    rng = np.random.default_rng(5)
+    for name in ("web", "books"):
+        documents = [np.append(rng.integers(1, 60_000, length), 0) for length in rng.integers(1, 40, 300)]
+        np.concatenate(documents).astype(np.uint16).tofile(root / f"{name}.bin")
+
+    @leat.pipeline
+    def rows(name, how):
+        tokens = fn.readers.tokens([str(root / f"{name}.bin")], dtype="uint16", end=0)
+        tokens, segments, positions = fn.pack(tokens, length=64, how=how)
+        return {"tokens": tokens, "segments": segments, "positions": positions}
+
+    mixed = leat.mix({"web": rows("web", "fit"), "books": rows("books", "cut")}, {"web": 1, "books": 1})
+    return service.job("packed-why", mixed, batch=8, seed=3)
+
+
+def held(document):
+    """Reads the elements of a document that are in its row."""
+    begin = document.offset + 2 * document.begin
+    return np.fromfile(document.path, np.uint16, document.elements, offset=begin)
+
+
+def test_a_packed_row_has_the_elements_of_its_documents(packed):
+    batch = next(packed.batches())
+    for row, sample in enumerate(packed.samples(0, 0)):
+        record = packed.record(int(sample))
+        assert (record.num_documents, record.file) == (len(record.documents), f"{record.source}.bin")
+        assert record.num_documents == batch["segments"][row].max()
+        end = 0
+        for number, document in enumerate(record.documents, 1):
+            there = np.flatnonzero(batch["segments"][row] == number)
+            assert (document.row_begin, document.elements) == (end, there.size) == (there[0], there.size)
+            np.testing.assert_array_equal(batch["tokens"][row][there], held(document))
+            assert 0 < document.elements <= document.document_elements == document.size // 2
+            end += document.elements
+        assert end == np.count_nonzero(batch["segments"][row])
+
+
+def test_documents_of_a_row_come_in_pages(packed):
+    sample = int(packed.samples(0, 0)[0])
+    whole = packed.record(sample)
+    rest = packed.record(sample, first_document=1)
+    assert (rest.documents, rest.num_documents) == (whole.documents[1:], whole.num_documents)
+    assert packed.record(sample, first_document=1_000).documents == ()
+    assert packed.why(0, 0).record == whole
+    for row in packed.why(0):
+        assert row.record.documents == packed.record(row.record.sample).documents, "few enough for a step"
+
+
 def test_what_is_in_no_storage_cannot_be_said(service):
     @leat.pipeline
     def brought():

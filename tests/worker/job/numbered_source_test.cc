@@ -41,6 +41,10 @@ class TenSamples final : public Source {
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     return RecordPlace{.file = std::to_string(sample)};
   }
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override {
+    return RowDocuments{.count = 100 * sample + 10 * first + most};
+  }
   bool waits() const override { return true; }
 
   mutable std::vector<uint64_t> asked;
@@ -56,6 +60,7 @@ TEST(NumberedSource, GivesTheDatasetsSamplesTheJobsNumbers) {
   EXPECT_EQ(source->RecordOf(1007), 2u) << "caches know it by this";
   EXPECT_EQ(source->Describe(1007), "record 7");
   EXPECT_EQ(source->Locate(1007)->file, "7");
+  EXPECT_EQ((*source->DocumentsOf(1007, 2, 3))->count, 723u);
   EXPECT_EQ(Message(source->Read(1009).status()), "sample 9");
   const std::vector<uint64_t> samples = {1003, 1000, 1009};
   EXPECT_EQ(source->ReadMany(samples).size(), 3u);

@@ -254,6 +254,11 @@ TEST_F(ExplainServiceTest, WhatIsWrongWithARequestIsSaid) {
   request.set_step(0);
   request.add_rows(kRows);
   refused(Explain(request), grpc::OUT_OF_RANGE, "row 8");
+  request.mutable_rows()->RemoveLast();
+  request.set_documents(129);
+  refused(Explain(request), grpc::INVALID_ARGUMENT,
+          "129 documents of each of 8 rows: want at most 128");
+  request.set_documents(0);
   for (int i = 0; i < 64; ++i) request.add_rows(0);
   request.set_read_records(true);
   refused(Explain(request), grpc::INVALID_ARGUMENT, "want 1 to 64");

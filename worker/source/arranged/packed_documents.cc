@@ -157,4 +157,25 @@ absl::StatusOr<RecordPlace> PackedDocuments::Locate(uint64_t row) const {
   return documents_->Locate(pieces.front().document);
 }
 
+absl::StatusOr<std::optional<RowDocuments>> PackedDocuments::DocumentsOf(
+    uint64_t row, uint64_t first, uint64_t most) const {
+  ASSIGN_OR_RETURN(const std::vector<Listed> listed, ListedPiecesOf(row));
+  RowDocuments documents{.count = listed.size()};
+  uint64_t row_begin = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    const auto& [piece, elements] = listed[i];
+    if (i >= first && documents.listed.size() < most) {
+      ASSIGN_OR_RETURN(RecordPlace place, documents_->Locate(piece.document));
+      documents.listed.push_back({.sample = piece.document,
+                                  .begin = piece.begin,
+                                  .elements = piece.size,
+                                  .row_begin = row_begin,
+                                  .document_elements = elements,
+                                  .place = std::move(place)});
+    }
+    row_begin += piece.size;
+  }
+  return documents;
+}
+
 }  // namespace leat::worker

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ class PackedDocuments final : public Source {
   std::string Describe(uint64_t row) const override;
   // Returns the place of the row's first document.
   absl::StatusOr<RecordPlace> Locate(uint64_t row) const override;
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t row, uint64_t first, uint64_t most) const override;
   bool waits() const override { return documents_->waits(); }
 
  private:

@@ -79,7 +79,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_job_step_of": (_STATUS, [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "leat_job_rows_before": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), c_size_t]),
     "leat_job_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), c_size_t, POINTER(c_int64)]),
-    "leat_job_record": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
+    "leat_job_record": (_STATUS, [c_void_p, c_uint64, c_uint64, c_double, POINTER(c_void_p)]),
     "leat_job_explain": (
         _STATUS,
         [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), c_size_t, c_int, c_double, POINTER(c_void_p)],

@@ -17,6 +17,7 @@ from leat._library import native
 from leat._library.buffer import Buffer, arrays, stack_one
 from leat._service import show, why as _why
 from leat._service.facts import Field, Pass, Source, dealt_of, get, pass_at, samples_of, schema_of, sources_of
+from leat._service.sample import Sample
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
@@ -26,13 +27,6 @@ def _epoch_and_step(start: Any) -> tuple[int, int]:
     if not isinstance(start, (tuple, list)) or len(start) != 2:  # a list: JSON has no tuples
         raise InvalidArgument(f"start = {start!r:.40}; expected (epoch, step)")
     return whole("start[0]", start[0], 0, 2**53), whole("start[1]", start[1], 0, 2**53)
-
-
-class Sample(dict[str, np.ndarray]):
-    """The arrays of one row."""
-
-    def _repr_html_(self) -> str:
-        return show.sample(self)
 
 
 class Job:
@@ -325,14 +319,17 @@ class Job:
         self._handle.make(function, *args, out=out)
         return json.loads(out.text() or "null")
 
-    def record(self, index: int, *, timeout: float = 60.0) -> _why.Record:
+    def record(self, index: int, *, first_document: int = 0, timeout: float = 60.0) -> _why.Record:
         """Returns where a sample is stored: its file, and its place in it. A worker looks in the index; reads nothing.
 
             for i in job.samples(epoch=0, step=340):
                 print(job.record(i).path)
 
+        A packed row (`leat.fn.pack`) is a sample, too, and `documents` lists up to 1,024 of its documents.
+
         Args:
             index: as in `sample`.
+            first_document: how many documents of a packed row to leave out before the first one that is listed.
             timeout: seconds.
 
         Raises:
@@ -341,7 +338,8 @@ class Job:
             leat.Unavailable: no worker can answer.
         """
         number = self._number(index)
-        return _why.record(self._asked(native.lib.leat_job_record, number, seconds("timeout", timeout)))
+        first = whole("first_document", first_document, 0, 2**53)
+        return _why.record(self._asked(native.lib.leat_job_record, number, first, seconds("timeout", timeout)))
 
     def passes(self, epoch: int, step: int) -> dict[str, Pass]:
         """Returns where each source of a mixture is before a step, or else each class that has a share.
@@ -375,7 +373,8 @@ class Job:
                 print(draw.op, draw.name, draw.value)
 
         If a row is named, its record is read where a draw depends on the image's size, as the window of
-        `fn.random_resized_crop` does. Without a row such draws are None.
+        `fn.random_resized_crop` does. Without a row such draws are None. Of a packed row the first 1,024 documents are
+        listed, and without a row the first ones of each, 1,024 in all.
 
         Args:
             step: of the epoch.

@@ -8,6 +8,37 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
+class Document:
+    """A document that has elements in a packed row (`leat.fn.pack`).
+
+    Attributes:
+        number: its number among the samples of the dataset that is packed.
+        root, file, key, offset, size, index: where it is stored, as in `leat.Record`.
+        begin: how many of its elements are before the first one that is in the row.
+        elements: how many of its elements are in the row.
+        row_begin: how many elements of the row are before them.
+        document_elements: how many elements the whole document has.
+    """
+
+    number: int
+    root: str
+    file: str
+    key: str | None
+    offset: int | None
+    size: int | None
+    index: int | None
+    begin: int
+    elements: int
+    row_begin: int
+    document_elements: int
+
+    @property
+    def path(self) -> str:
+        """Root and file together."""
+        return f"{self.root.rstrip('/')}/{self.file}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Record:
     """The place where a sample is stored, from the dataset's index.
 
@@ -22,6 +53,9 @@ class Record:
         shard: the shard that it belongs to.
         index_in_shard: its number in the shard, from 0.
         source: the name of the mixture's source that it is of; None: the job is no mixture.
+        num_documents: how many documents a packed row has; 0: the sample is no packed row. The place of a packed row is
+            that of its first document.
+        documents: the documents of a packed row, or a part of them, in the row's order.
     """
 
     sample: int
@@ -34,6 +68,8 @@ class Record:
     shard: int
     index_in_shard: int
     source: str | None = None
+    num_documents: int = 0
+    documents: tuple[Document, ...] = ()
 
     @property
     def path(self) -> str:
@@ -84,6 +120,7 @@ class Row:
 
 def record(message: dict[str, Any]) -> Record:
     """Makes a Record from leat.v1.StoredRecord."""
+    documents = message.get("documents") or {}
     return Record(
         sample=message["sample"],
         root=message["root"],
@@ -95,6 +132,24 @@ def record(message: dict[str, Any]) -> Record:
         shard=message["shard"],
         index_in_shard=message["index_in_shard"],
         source=message.get("source") or None,
+        num_documents=documents.get("count", 0),
+        documents=tuple(_document(each) for each in documents.get("listed", [])),
+    )
+
+
+def _document(message: dict[str, Any]) -> Document:
+    return Document(
+        number=message["document"],
+        root=message["root"],
+        file=message["file"],
+        key=message.get("key") or None,
+        offset=message.get("offset"),
+        size=message.get("size"),
+        index=message.get("index"),
+        begin=message["begin"],
+        elements=message["elements"],
+        row_begin=message["row_begin"],
+        document_elements=message["document_elements"],
     )
 
 

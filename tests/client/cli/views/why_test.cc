@@ -75,6 +75,35 @@ TEST(Why, RowsOfAMixtureHaveTheirSource) {
   EXPECT_THAT(shell.out, Not(HasSubstr("SOURCE")));
 }
 
+constexpr const char* kPacked = R"json([
+  {"row": 0, "padding": false, "pass": 0,
+   "record": {"sample": 5, "root": "/data", "file": "web.bin", "key": "",
+              "offset": 64, "size": 40, "index": 3, "shard": 0,
+              "index_in_shard": 5,
+              "documents": {"count": 4000, "first": 0, "listed": [
+                {"document": 3, "root": "/data", "file": "web.bin", "key": "",
+                 "offset": 64, "size": 40, "index": 3, "begin": 7,
+                 "elements": 13, "row_begin": 0, "document_elements": 20},
+                {"document": 9, "root": "/data", "file": "b\u001b[31m.bin",
+                 "key": "", "index": 1, "begin": 0, "elements": 115,
+                 "row_begin": 13, "document_elements": 116}]}},
+   "draws": []}])json";
+
+TEST(Why, APackedRowListsItsDocuments) {
+  Shell shell;
+  shell.service.explained = kPacked;
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1", "--row", "0"}), 0)
+      << shell.err;
+  for (const char* part :
+       {"Documents (4000)", "web.bin", "record 3 at 64", "115", "116",
+        "and 3998 more; job.record(sample, first_document=2)"})
+    EXPECT_THAT(shell.out, HasSubstr(part));
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b"))) << "names are hostile";
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0) << shell.err;
+  EXPECT_THAT(shell.out, HasSubstr("DOCUMENTS"));
+  EXPECT_THAT(shell.out, HasSubstr("4000"));
+}
+
 TEST(Why, TheAnswerAsDataIsWhole) {
   Shell shell;
   shell.service.explained = kMixed;

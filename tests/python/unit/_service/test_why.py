@@ -22,6 +22,16 @@ def test_a_record_names_its_file_and_its_place(job):
         job.record(0, timeout=0)
 
 
+def test_the_record_of_a_packed_row_lists_its_documents(job):
+    assert (job.record(42).num_documents, job.record(42).documents) == (0, ())
+    record = job.record(50, first_document=2)
+    assert record.num_documents == 3
+    assert record.documents == (leat.Document(7, "/data", "7.bin", None, None, None, 2, 4, 6, 1, 10),)
+    assert record.documents[0].path == "/data/7.bin"
+    with pytest.raises(leat.InvalidArgument, match="first_document"):
+        job.record(50, first_document=-1)
+
+
 def test_a_row_says_what_it_holds_and_what_was_drawn(job):
     row = job.why(3, 7, 2)
     assert (row.row, row.record.sample, row.padding, row.partner_row, row.partner) == (7, 37, False, None, None)

@@ -198,5 +198,34 @@ TEST(PackedDocumentsTest, ARowIsDescribedByItsFirstDocument) {
               ElementsAre(Piece{0, 0, 1}, Piece{1, 0, 1}));
 }
 
+TEST(PackedDocumentsTest, DocumentsOfARowAreListedInPages) {
+  const std::vector<uint64_t> lengths = {2, 0, 5, 1, 4};
+  Fixture f({.how = PackHow::kCut, .length = 6}, lengths, lengths);
+  ASSERT_EQ(f.source->num_samples(), 2u);
+  const auto listed = [&](uint64_t row, uint64_t first, uint64_t most) {
+    std::vector<std::vector<uint64_t>> found;
+    const auto documents = f.source->DocumentsOf(row, first, most);
+    EXPECT_TRUE(documents.ok() && documents->has_value());
+    for (const RowDocument& each : (*documents)->listed) {
+      EXPECT_EQ(each.place.index, each.sample);
+      found.push_back({each.sample, each.begin, each.elements, each.row_begin,
+                       each.document_elements});
+    }
+    found.push_back({(*documents)->count});
+    return found;
+  };
+  using Row = std::vector<uint64_t>;
+  EXPECT_THAT(listed(0, 0, 9),
+              ElementsAre(Row{0, 0, 2, 0, 2}, Row{2, 0, 4, 2, 5}, Row{2}));
+  EXPECT_THAT(listed(1, 0, 9),
+              ElementsAre(Row{2, 4, 1, 0, 5}, Row{3, 0, 1, 1, 1},
+                          Row{4, 0, 4, 2, 4}, Row{3}));
+  EXPECT_THAT(listed(1, 1, 1), ElementsAre(Row{3, 0, 1, 1, 1}, Row{3}));
+  EXPECT_THAT(listed(1, 3, 1), ElementsAre(Row{3}));
+  EXPECT_EQ(f.documents->reads, 0);
+  EXPECT_EQ(*f.documents->DocumentsOf(0, 0, 1), std::nullopt)
+      << "a document is no row";
+}
+
 }  // namespace
 }  // namespace leat::worker
