@@ -208,12 +208,15 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
 
 TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
   // `stats` is tested above; jobs list the bad samples (JobSummary). `answers`
-  // is for the coordinator alone.
+  // is for the coordinator alone, and `not_reloaded` becomes a finding.
   EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
             (std::set<std::string>{"stats", "bad_samples", "storage_failures",
-                                   "counted_bad_samples", "answers"}));
+                                   "counted_bad_samples", "answers",
+                                   "not_reloaded"}));
   v1::Heartbeat heartbeat;
   heartbeat.set_answers(7);
+  heartbeat.set_not_reloaded(std::string(2 * kMaxText, 'x'));
+  EXPECT_EQ(ReportOf(heartbeat).not_reloaded.size(), kMaxText);
   for (int i = 1; i <= 2; ++i) {
     v1::StorageFailure& failure = *heartbeat.add_storage_failures();
     failure.set_root("/data" + std::to_string(i));
