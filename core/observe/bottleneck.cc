@@ -270,10 +270,11 @@ class Judge {
   Bottleneck Window() const {
     return Make(Limit::kWindow,
                 "workers are idle: rows are requested too late to arrive in "
-                "time",
+                "time on this network",
                 Threads(),
                 Share("steps of its window are ready", consumer_.ready, "%"),
-                "request more steps ahead: give the iterator a larger window",
+                "request more steps ahead: give the iterator a larger window; "
+                "if rows come no faster then, the network is the limit",
                 consumer_.name);
   }
 

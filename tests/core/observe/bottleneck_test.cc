@@ -226,7 +226,10 @@ TEST(FindBottleneck, NoStragglerWhereAllWaitForTheSame) {
 }
 
 TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
-  EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
+  const Bottleneck found = FindBottleneck(Idle(), Waiting());
+  EXPECT_EQ(found.limit, Limit::kWindow);
+  // A slow link looks the same while the sockets' buffers hold the window.
+  EXPECT_THAT(found.advice, HasSubstr("the network is the limit"));
 }
 
 // The requested rows are not produced: a larger window would not help.
