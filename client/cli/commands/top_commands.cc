@@ -128,15 +128,15 @@ void AddWorkers(const Session& session, const Json& status,
 
 // Without an address, there may be no coordinator to find: a private service
 // runs only while a script uses it.
-Diagnosis NothingNamed(const absl::Status& status) {
+Diagnosis NothingNamed(std::string_view address) {
   return {"COORDINATOR", "warn",
-          fmt::format("no coordinator is named, and the default address does "
-                      "not answer: {}",
-                      Message(status)),
+          fmt::format("no coordinator is named, and none answers at the "
+                      "default address {}",
+                      address),
           "nothing is wrong for a script with a private service: call leat "
-          "doctor while it runs to examine that, too. For another service, "
-          "--coordinator HOST:PORT or LEAT_COORDINATOR says where its "
-          "coordinator is"};
+          "doctor while it runs to examine that, too (of several, the one of "
+          "--private=PID). For another service, --coordinator HOST:PORT or "
+          "LEAT_COORDINATOR says where its coordinator is"};
 }
 
 // For a rejected caller, the coordinator's error names the token and the role.
@@ -161,7 +161,7 @@ absl::Status AddService(Session& session, std::vector<Diagnosis>* to) {
   if (!text.ok()) {
     const bool unnamed =
         absl::IsUnavailable(text.status()) && !session.NamesService();
-    to->push_back(unnamed ? NothingNamed(text.status())
+    to->push_back(unnamed ? NothingNamed(session.address())
                           : NotAnswered(text.status()));
     return absl::OkStatus();
   }

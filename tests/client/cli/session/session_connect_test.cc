@@ -44,6 +44,9 @@ TEST(SessionConnect, NoCoordinatorIsAnErrorOnlyWhereOneIsNamed) {
   const Json& last = json["diagnoses"].back();
   EXPECT_EQ(last["code"], "COORDINATOR");
   EXPECT_EQ(last["severity"], "warn");
+  EXPECT_EQ(last["evidence"],
+            "no coordinator is named, and none answers at the default address "
+            "127.0.0.1:7411");
   EXPECT_THAT(
       last["remedy"].get<std::string>(),
       HasSubstr("nothing is wrong for a script with a private service"));
