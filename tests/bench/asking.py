@@ -34,6 +34,7 @@ class Program:
     def __init__(self, argv, core, patience_s=120):
         self.argv, self.core, self.patience_s = [str(a) for a in argv], core, patience_s
         self.cases, self.absent = [], None
+        self.said = []  # other lines before it was ready
 
     def __enter__(self):
         self.errors = tempfile.TemporaryFile("w+")
@@ -43,6 +44,8 @@ class Program:
         while (line := self._line()) and line != "ready":
             if line.startswith("case "):
                 self.cases.append(line[5:])
+            else:
+                self.said.append(line)
         return self
 
     def __exit__(self, *_):

@@ -15,6 +15,7 @@ import tempfile
 import large_data
 import loaders
 import one_core
+import packing
 import photo_kinds
 import sources
 import streams
@@ -24,7 +25,7 @@ from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
 SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start",
-            "faults", "overhead", "sources", "operators", "readers")
+            "faults", "overhead", "sources", "packing", "operators", "readers")
 # The decoded forms of JPEG files that a worker keeps in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
@@ -40,8 +41,10 @@ def install_peers(args):
     """Makes the environments of the peers that are measured."""
     packages = args.packages = environment.Environments(ROOT / "build")
     needed = (args.peers if {"peers", "rates"} & set(args.only) else []) + (
-        args.one_core_peers if {"operators", "readers"} & set(args.only) else []) + (
-        [name for name in args.peers + args.one_core_peers if name in sources.PEERS] if "sources" in args.only else [])
+        args.one_core_peers if {"operators", "readers"} & set(args.only) else [])
+    for section, peers in (("sources", sources.PEERS), ("packing", packing.PEERS)):
+        if section in args.only:
+            needed += [name for name in args.peers + args.one_core_peers if name in peers]
     try:
         packages.install(needed)
     except OSError as error:
@@ -201,6 +204,7 @@ def show(out):
               + ", ".join(f"{r[name]:.1f}" for r in rounds))
     photo_kinds.show(out)
     sources.show(out)
+    packing.show(out)
     one_core.show(out)
     streams.show(out)
 
@@ -254,6 +258,7 @@ def main():
                 "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,
                 "start": measure_start,
                 "faults": measure_faults, "overhead": measure_overhead, "sources": sources.measure,
+                "packing": packing.measure,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder, args.measured:
         args.folder = pathlib.Path(folder)
