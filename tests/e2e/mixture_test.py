@@ -235,6 +235,39 @@ class ManySourcesTest(cluster.ClusterTest):
         self.assertTrue(waiting.next())
         self.assertEqual(waiting.steps, expected)
 
+    def test_the_others_go_on_until_rows_of_a_source_are_due_that_cannot_be_opened(self):
+        """s07 is a database: a worker opens its file together with its index."""
+        data = self.folder / "data/s07"
+        (self.folder / "kept/train/all").mkdir(parents=True)
+        for photo in data.iterdir():
+            photo.rename(self.folder / "kept/train/all" / photo.name)
+        subprocess.run([cluster.program("CLI"), "convert", self.folder / "kept", data, "--to", "caffe2"], check=True,
+                       capture_output=True, timeout=cluster.PATIENCE_S)
+        self.start_cluster(workers=1)
+        spec = self.mixture()
+        text = json.loads(spec.read_text())
+        text["sources"][7]["pipeline"]["nodes"][0] = cluster.node(
+            "readers.caffe2", path={"strings_value": {"values": [str(next(data.glob("**/data.mdb")).parent)]}})
+        spec.write_text(json.dumps(text))
+        self.assertIsNone(self.consumer(spec, "--stop-after", 1).finish().error)
+        expected = self.oracle_steps(spec, 3)[:self.FROM + 1]
+        self.workers[0].stop()
+        away = data.rename(self.folder / "away")
+        self.start_worker("--cache", "0", name="successor")
+        # The consumer does not need its rows yet.
+        waiting = self.consumer(spec, "--paced", "--window", 1, "--stop-after", self.FROM + 1)
+        waiting.pull(2)
+        self.until("a finding", lambda: [each for each in self.get("status")["findings"]
+                                         if each["code"] == "WORKER_STORAGE" and "/data/s07" in each["summary"]])
+        ended = self.consumer(spec, "--window", 1, "--row-timeout-s", 2).finish()
+        self.assertEqual(ended.steps, expected[:self.FROM])
+        self.assertIn("/data/s07", ended.error[1])
+        waiting.pull(self.FROM - 2)
+        waiting.process.stdin.write(b"\n")
+        away.rename(data)
+        self.assertTrue(waiting.next())
+        self.assertEqual(waiting.steps, expected)
+
     def test_two_sources_of_one_dataset_share_its_listing_its_owners_and_its_cache(self):
         self.names = ["one", "two"]
         (self.folder / "data/s00").rename(self.folder / "data/one")

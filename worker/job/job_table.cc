@@ -2,7 +2,6 @@
 #include "worker/job/job_table.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "core/plan/checked_job.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "worker/job/index_opener.h"
 
 namespace leat::worker {
 namespace {
@@ -23,19 +21,6 @@ bool IsWorthAnotherTry(const absl::Status& status) {
          (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
 }
 
-// Runs `body` on so many threads at a time, this one among them, or on fewer if
-// the system has no more.
-void WithThreads(size_t count, const std::function<void()>& body) {
-  std::vector<std::thread> others;
-  while (others.size() + 1 < count) {
-    std::thread thread;
-    if (!StartThread("opens", body, &thread).ok()) break;
-    others.push_back(std::move(thread));
-  }
-  body();
-  for (std::thread& thread : others) thread.join();
-}
-
 }  // namespace
 
 JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
@@ -43,6 +28,15 @@ JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
     : options_(std::move(options)),
       fetcher_(fetcher),
       index_cache_(std::make_shared<IndexCache>(options_.index_cache, fetcher)),
+      sources_(std::make_shared<SourceTable>(
+          SourceTable::Options{.max_known = 16 * options_.max_jobs,
+                               .opens = options_.opens,
+                               .block_timeout = options_.block_timeout,
+                               .later = {.first_pause = options_.first_backoff,
+                                         .max_pause = options_.max_backoff,
+                                         .failures = context->failures},
+                               .limits = options_.source_limits},
+          fetcher, index_cache_)),
       context_(context),
       queue_(options_.max_waiting) {
   for (int i = 0; i < options_.threads && started_.ok(); ++i) {
@@ -61,6 +55,7 @@ JobTable::~JobTable() {
   }
   index_cache_->Stop();
   queue_.Close();
+  sources_->Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -178,84 +173,26 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                     job.spec.name);
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job.spec, job.datasets));
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<const Source>> sources,
-                   OpenAll(job, checked));
+                   SourcesOf(job, checked));
   return JobRuntime::Create(std::move(job), std::move(sources), context_,
                             epilogue);
 }
 
-// Most of the time goes to waits for the coordinator, a few for each source.
-// Sources that read the same are opened once.
-absl::StatusOr<std::vector<std::shared_ptr<const Source>>> JobTable::OpenAll(
+absl::StatusOr<std::vector<std::shared_ptr<const Source>>> JobTable::SourcesOf(
     const JobInfo& job, const CheckedJob& checked) {
-  const size_t count = job.datasets.size();
-  std::map<SourceKey, size_t> firsts;  // of those that read the same
-  std::vector<size_t> first_of(count), to_open;
-  for (size_t i = 0; i < count; ++i) {
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
     const CheckedGraph& graph = checked.sources[i];
-    const auto [first, is_new] =
-        firsts.try_emplace({job.datasets[i].fingerprint,
-                            CanonicalText(graph.graph.nodes[graph.reader])},
-                           i);
-    first_of[i] = first->second;
-    if (is_new) to_open.push_back(i);
-  }
-  std::vector<std::shared_ptr<const Source>> sources(count);
-  std::vector<absl::Status> errors(count);
-  std::atomic<size_t> next = 0;
-  std::atomic<bool> failed = false;
-  const auto open = [&] {
-    for (size_t i = next++; i < to_open.size() && !failed; i = next++) {
-      const size_t number = to_open[i];
-      const CheckedGraph& graph = checked.sources[number];
-      auto source =
-          OpenIndex(job.datasets[number], graph.graph.nodes[graph.reader]);
-      if (source.ok()) {
-        sources[number] = *std::move(source);
-        continue;
-      }
-      errors[number] = source.status();
-      failed = true;
+    const Node& reader = graph.graph.nodes[graph.reader];
+    if (IsMixture(job.spec)) {
+      sources.push_back(sources_->OpenLater(job.datasets[i], reader));
+      continue;
     }
-  };
-  WithThreads(std::min(to_open.size(), options_.opens), open);
-  for (size_t i = 0; i < count; ++i) {
-    if (!errors[i].ok())
-      return IsMixture(job.spec)
-                 ? Annotate(errors[i], fmt::format("source \"{}\"",
-                                                   job.spec.sources[i].name))
-                 : errors[i];
-    sources[i] = sources[first_of[i]];
+    ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                     sources_->Open(job.datasets[i], reader));
+    sources.push_back(std::move(source));
   }
   return sources;
-}
-
-absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
-    const DatasetInfo& dataset, const Node& reader) {
-  SourceKey key(dataset.fingerprint, CanonicalText(reader));
-  {
-    MutexLock lock(&mu_);
-    const auto it = indexes_.find(key);
-    if (it != indexes_.end())
-      if (std::shared_ptr<const Source> source = it->second.lock())
-        return source;
-  }
-  std::shared_ptr<const Source> base;
-  if (dataset.base != nullptr) {
-    ASSIGN_OR_RETURN(base, OpenIndex(*dataset.base, reader));
-  }
-  const IndexOpener opener({.fetcher = fetcher_,
-                            .cache = index_cache_,
-                            .limits = options_.source_limits,
-                            .block_timeout = options_.block_timeout},
-                           [this](Duration d) { return Pause(d); });
-  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   opener.Open(dataset, reader, std::move(base)));
-  MutexLock lock(&mu_);
-  if (indexes_.size() > 16 * options_.max_jobs)
-    std::erase_if(indexes_,
-                  [](const auto& each) { return each.second.expired(); });
-  indexes_[std::move(key)] = source;
-  return source;
 }
 
 }  // namespace leat::worker

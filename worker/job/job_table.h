@@ -2,12 +2,12 @@
 //
 // JobTable: maps (plan hash, epilogue) to a runtime. A runtime is fetched on
 // first use, once however many callers wait. The last `max_jobs` used are kept;
-// their datasets' indexes are shared. An index in blocks with samples is not
-// fetched with the job, but block by block when rows need it
-// (worker/job/block_source.h).
+// their open datasets are shared (worker/job/source_table.h). A job's only
+// dataset is opened with the job, and those of a mixture later. An index in
+// blocks with samples is not fetched when it is opened, but block by block when
+// rows need it (worker/job/block_source.h).
 //
-// The table has threads that fetch. One that loads a mixture opens many of its
-// sources at a time, by threads that end with the load. While the coordinator cannot be reached, a
+// The table has threads that fetch. While the coordinator cannot be reached, a
 // fetch is tried again, with backoff, until `load_timeout`. Thread-safe.
 #pragma once
 
@@ -26,10 +26,10 @@
 #include "core/bounded_queue.h"
 #include "core/mutex.h"
 #include "core/plan/checked_job.h"
-#include "worker/job/block_source.h"
 #include "worker/job/index_cache.h"
 #include "worker/job/index_opener.h"
 #include "worker/job/job_runtime.h"
+#include "worker/job/source_table.h"
 
 namespace leat::worker {
 
@@ -44,7 +44,7 @@ struct JobTableOptions {
   size_t max_jobs = 64;
   size_t max_waiting = 10'000;  // callbacks
   int threads = 2;
-  size_t opens = 16;  // sources of one job, at a time
+  size_t opens = 16;  // sources of mixtures, ahead of their rows, at a time
   Duration load_timeout = std::chrono::seconds(30);
   // For one block of an index.
   Duration block_timeout = std::chrono::seconds(30);
@@ -72,7 +72,7 @@ class JobTable {
   // Calls `done` once: before this returns if the job is known, otherwise on a
   // thread of the table. kNotFound: the coordinator does not know the job.
   // kResourceExhausted: too many callbacks wait. kUnavailable: this worker
-  // cannot read the beginning of the dataset; another may.
+  // cannot read the beginning of the only dataset; another may.
   void Get(const std::string& plan_hash, Epilogue epilogue, Callback done);
 
   // A source of a runtime, which it keeps.
@@ -91,26 +91,20 @@ class JobTable {
 
  private:
   using Key = std::pair<std::string, Epilogue>;
-  // Identifies a source: the data, and the reader's canonical text, which says
-  // which parts of a record are read.
-  using SourceKey = std::pair<Digest, std::string>;
-
   void Work();
   absl::StatusOr<Runtime> Load(const Key& key);
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
-  // Opens all sources of the job. Returns the error of the first that cannot
-  // be opened; no other is begun after it.
-  absl::StatusOr<std::vector<std::shared_ptr<const Source>>> OpenAll(
+  // Returns the job's sources; those of a mixture are opened later.
+  absl::StatusOr<std::vector<std::shared_ptr<const Source>>> SourcesOf(
       const JobInfo& job, const CheckedJob& checked);
-  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(
-      const DatasetInfo& dataset, const Node& reader);
   // Returns false if the table is being destroyed.
   bool Pause(Duration duration);
 
   const JobTableOptions options_;
   JobFetcher* const fetcher_;
-  // Shared with the sources, which may outlive the table.
+  // Both are shared with the sources, which may outlive the table.
   const std::shared_ptr<IndexCache> index_cache_;
+  const std::shared_ptr<SourceTable> sources_;
   const RuntimeContext* const context_;
   BoundedQueue<Key> queue_;
 
@@ -121,8 +115,6 @@ class JobTable {
       ABSL_GUARDED_BY(mu_);  // last used first
   std::map<Key, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
   size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<SourceKey, std::weak_ptr<const Source>> indexes_
-      ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> threads_;
   absl::Status started_;
 };

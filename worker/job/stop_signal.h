@@ -25,9 +25,13 @@ class StopSignal {
     }
     return !stopped_;
   }
+  bool stopped() const {
+    MutexLock lock(&mu_);
+    return stopped_;
+  }
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };

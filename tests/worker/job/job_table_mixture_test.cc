@@ -7,11 +7,15 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/cluster/fault.h"
 #include "core/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/job/mixed_job.h"
 #include "worker/job/job_table.h"
+#include "worker/job/stop_signal.h"
+#include "worker/job/storage_failures.h"
 
 namespace leat::worker {
 namespace {
@@ -51,7 +55,6 @@ TEST_F(MixtureTable, FindsTheSourcesThatReadADataset) {
   const MixedJob job = Job(Spec());
   const auto runtime = Get(job);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
-  EXPECT_EQ(fetcher_.indexes(), 3);
   const uint64_t first[] = {0, 6, 10};
   for (size_t i = 0; i < 3; ++i) {
     const SourceRuntime& own = *(*runtime)->sources()[i];
@@ -81,7 +84,11 @@ TEST_F(MixtureTable, ASourceKeepsItsRuntime) {
 }
 
 TEST_F(MixtureTable, AJobOfOneOfItsDatasetsReadsTheSameIndex) {
-  ASSERT_TRUE(Get(Job(Spec())).ok());
+  const auto held = Get(Job(Spec()));
+  ASSERT_TRUE(held.ok());
+  for (const uint64_t sample : {0, 6, 10})
+    ASSERT_TRUE(Fields(**held, {.sample = sample}).ok());
+  ASSERT_EQ(fetcher_.indexes(), 3);
   JobSpec plain = Spec();
   plain.name = "plain";
   plain.pipeline = plain.sources[1].pipeline;
@@ -96,7 +103,7 @@ TEST_F(MixtureTable, AJobOfOneOfItsDatasetsReadsTheSameIndex) {
   EXPECT_EQ(std::get<3>(DrawnOf((*Fields(**runtime, {.sample = 1}))[0])), 'B');
   const auto mixture = Fetch(Job(Spec()).key());
   EXPECT_EQ(std::get<3>(DrawnOf((*Fields(**mixture, {.sample = 7}))[0])), 'B');
-  EXPECT_EQ(cache_.stats().records, 1u);
+  EXPECT_EQ(cache_.stats().records, 4u);
 }
 
 TEST_F(MixtureTable, TwoSourcesOfOneDatasetShareItsIndexAndItsRecords) {
@@ -105,7 +112,6 @@ TEST_F(MixtureTable, TwoSourcesOfOneDatasetShareItsIndexAndItsRecords) {
   const MixedJob job = Job(spec);
   const auto runtime = Get(job);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
-  EXPECT_EQ(fetcher_.indexes(), 2);
   EXPECT_THAT(table_.ReadingOf(job.info.datasets[0].id), SizeIs(1));
   const Drawn one = DrawnOf((*Fields(**runtime, {.sample = 2}))[0]);
   const Drawn two = DrawnOf((*Fields(**runtime, {.sample = 12}))[0]);
@@ -113,15 +119,69 @@ TEST_F(MixtureTable, TwoSourcesOfOneDatasetShareItsIndexAndItsRecords) {
   EXPECT_EQ(std::get<3>(two), 'c');
   EXPECT_NE(std::get<0>(one), std::get<0>(two)) << "each has its own draws";
   EXPECT_EQ(cache_.stats().records, 1u);
+  ASSERT_TRUE(Fields(**runtime, {.sample = 6}).ok());
+  EXPECT_EQ(fetcher_.indexes(), 2);
 }
 
-TEST_F(MixtureTable, ADatasetWhoseIndexIsNotThereIsNamed) {
+TEST_F(MixtureTable, ASourceWithoutAnIndexFailsItsOwnRowsUntilItComes) {
   const MixedJob job = Job(Spec());
   fetcher_.Add(job);
   fetcher_.Forget(job.info.datasets[1]);
-  const absl::Status status = Fetch(job.key()).status();
-  EXPECT_TRUE(absl::IsNotFound(status)) << status;
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("source \"books\""));
+  const auto runtime = Fetch(job.key());
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  EXPECT_TRUE(Fields(**runtime, {.sample = 0}).ok());
+  EXPECT_TRUE(Fields(**runtime, {.sample = 10}).ok());
+  const absl::Status status = Fields(**runtime, {.sample = 7}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(FaultOf(status), Fault::kTransient);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("dataset books"));
+  fetcher_.Add(job);
+  StopSignal never;  // the pauses between two tries are 4 ms at most
+  for (int i = 0; i < 1000 && !Fields(**runtime, {.sample = 7}).ok(); ++i)
+    never.Pause(std::chrono::milliseconds(4));
+  EXPECT_TRUE(Fields(**runtime, {.sample = 7}).ok());
+}
+
+// The index of LMDB's readers is opened together with their files.
+TEST_F(MixtureTable,
+       ASourceThatCannotBeOpenedFailsItsOwnRowsByThisWorkersFault) {
+  MixedJob job = Job(Spec());
+  job.info.spec.sources[1].pipeline.nodes[0] = {
+      .op = "readers.caffe",
+      .args = {{"path", std::vector<std::string>{"/nowhere/data"}}}};
+  job.info.datasets[1].types = {{ValueType::Kind::kEncoded, DType::kUint8, {}},
+                                {ValueType::Kind::kTensor, DType::kInt32, {}}};
+  stored::v1::LmdbIndex index;
+  index.add_types()->set_encoded(true);
+  index.add_types()->set_dtype(static_cast<uint32_t>(DType::kInt32));
+  stored::v1::RecordFile& file = *index.add_files()->mutable_file();
+  file.set_uri("/nowhere/data/data.mdb");
+  file.set_bytes(10);
+  file.set_identity("size=10 mtime_ns=1");
+  job.blobs[1] = index.SerializeAsString();
+  job.info.plan_hash = PlanHash(job.info.spec, job.info.datasets);
+  StorageFailures failures;
+  context_.failures = &failures;
+  fetcher_.Add(job);
+  JobTable table({.threads = 1}, &fetcher_, &context_);
+  absl::StatusOr<JobTable::Runtime> runtime = absl::UnknownError("");
+  std::latch done(1);
+  table.Get(job.key(), Epilogue::kWorker,
+            [&](absl::StatusOr<JobTable::Runtime> loaded) {
+              runtime = std::move(loaded);
+              done.count_down();
+            });
+  done.wait();
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  EXPECT_TRUE(Fields(**runtime, {.sample = 0}).ok());
+  EXPECT_TRUE(Fields(**runtime, {.sample = 10}).ok());
+  const absl::Status status = Fields(**runtime, {.sample = 7}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(FaultOf(status), Fault::kWorker);
+  EXPECT_EQ(SampleOf(status), 7u);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("dataset books"));
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("/nowhere/data"));
+  EXPECT_EQ(bad_.Take().size(), 0u) << "no sample is bad";
 }
 
 // Lets requests for indexes go on when three of them are there.
@@ -148,7 +208,7 @@ class GatheringFetcher : public MixedFetcher {
   int arrived_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-TEST_F(MixtureTable, SourcesAreOpenedAtATime) {
+TEST_F(MixtureTable, SourcesAreOpenedTogetherAheadOfTheirRows) {
   const MixedJob job = Job(Spec());
   GatheringFetcher fetcher;
   fetcher.Add(job);
@@ -161,7 +221,10 @@ TEST_F(MixtureTable, SourcesAreOpenedAtATime) {
               done.count_down();
             });
   done.wait();
-  EXPECT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(result.ok()) << result.status();
+  // The first of these rows waits for three requests: two are not rows'.
+  for (const uint64_t sample : {0, 6, 10})
+    EXPECT_TRUE(Fields(**result, {.sample = sample}).ok());
   EXPECT_EQ(fetcher.indexes(), 3);
 }
 
