@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Kept blocks: a block arrives with its samples; every 2^k-th one is kept, and
-// k grows when there are too many, which drops every second one. So the
-// remaining blocks are spread evenly, however many come:
-//
-//   0 1 2 3 4 5 6 7  ─► 0 . 2 . 4 . 6 . 8 . ─► 0 . . . 4 . . . 8 . . . 12
 #include "worker/index_command/dataset_report.h"
 
 #include <algorithm>
@@ -18,7 +12,9 @@
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 #include "worker/index_command/image_check.h"
+#include "worker/index_command/report_sink.h"
 #include "worker/index_command/seek_indexer.h"
+#include "worker/index_command/sequence_report.h"
 #include "worker/serving/reader_call.h"
 #include "worker/source/each_file.h"
 #include "worker/source/storage/storage.h"
@@ -28,67 +24,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxKeptBlocks = 8;
 constexpr size_t kMaxBadShown = 100;
 constexpr int kReadThreads = 8;
 constexpr size_t kMaxFilesShown = 10;
+constexpr size_t kMaxShownBytes = 2048;  // of an example
 
 bool IsOver(const SourceLimits& limits) {
   return limits.cancelled != nullptr && *limits.cancelled;
 }
-
-class ReportSink final : public IndexSink {
- public:
-  ReportSink(uint64_t max_whole_bytes, ReportProgress* progress)
-      : max_whole_bytes_(max_whole_bytes), progress_(progress) {}
-
-  struct Block {
-    uint64_t number = 0;
-    uint64_t first = 0, samples = 0;
-    std::string bytes;
-  };
-
-  absl::Status Add(std::string bytes, uint64_t samples) override {
-    bytes_ += bytes.size();
-    ++blocks_;
-    progress_->index_bytes = bytes_;
-    progress_->index_records = samples_ + samples;
-    if (samples == 0) {
-      if (bytes_ > max_whole_bytes_)
-        return ResourceExhausted(
-            "an index of more than {} bytes, which is read whole: the limit",
-            max_whole_bytes_);
-      whole_ += bytes;
-      return absl::OkStatus();
-    }
-    const uint64_t number = with_samples_++;
-    if (number % every_ == 0) {
-      kept_.push_back({number, samples_, samples, std::move(bytes)});
-      if (kept_.size() > kMaxKeptBlocks) {
-        every_ *= 2;
-        std::erase_if(kept_, [this](const Block& block) {
-          return block.number % every_ != 0;
-        });
-      }
-    }
-    samples_ += samples;
-    return absl::OkStatus();
-  }
-
-  // Returns the head, or the whole of an index without blocks of samples.
-  const std::string& whole() const { return whole_; }
-  const std::vector<Block>& kept() const { return kept_; }
-  uint64_t bytes() const { return bytes_; }
-  uint64_t blocks() const { return blocks_; }
-
- private:
-  const uint64_t max_whole_bytes_;
-  ReportProgress* const progress_;
-  std::string whole_;
-  std::vector<Block> kept_;
-  uint64_t every_ = 1;
-  uint64_t with_samples_ = 0, blocks_ = 0, samples_ = 0, bytes_ = 0;
-};
 
 // The sizes of one field in the records that were read.
 struct FieldSizes {
@@ -110,7 +53,8 @@ struct BadRecord {
 struct ExampleRecord {
   uint64_t sample = UINT64_MAX;
   std::string record;
-  std::vector<uint64_t> bytes;  // one per field
+  std::vector<uint64_t> bytes;   // one per field
+  std::vector<std::byte> first;  // of the first field, at most kMaxShownBytes
 };
 
 // Reads records of one opened source: `count` of them, spread evenly.
@@ -171,7 +115,10 @@ class RecordTrial {
     for (size_t i = 0; i < stored->fields.size(); ++i)
       sizes_[i].Add(stored->fields[i].bytes.size());
     if (first + sample >= example_.sample) return;
-    example_ = {first + sample, std::move(record), {}};
+    const std::span<const std::byte> head = stored->fields[0].bytes.first(
+        std::min(stored->fields[0].bytes.size(), kMaxShownBytes));
+    example_ = {
+        first + sample, std::move(record), {}, {head.begin(), head.end()}};
     for (const auto& field : stored->fields)
       example_.bytes.push_back(field.bytes.size());
   }
@@ -306,10 +253,28 @@ Json FilesJson(const std::vector<ListedFile>& files) {
           {"first", std::move(first)}};
 }
 
-Json ExampleJson(const ExampleRecord& example) {
-  return {{"sample", example.sample},
-          {"record", example.record},
-          {"field_bytes", example.bytes}};
+Json ExampleJson(const ExampleRecord& example,
+                 const std::vector<ValueType>& types) {
+  Json json = {{"sample", example.sample},
+               {"record", example.record},
+               {"field_bytes", example.bytes}};
+  if (!types.empty() && IsSequence(types[0]))
+    json["first"] = WholeNumbers(example.first, types[0].dtype);
+  return json;
+}
+
+// Passes the lengths of a block's documents to `report`.
+absl::Status AddLengths(const Node& node, SourceLimits limits,
+                        std::string_view head, std::string_view block,
+                        SequenceReport* report) {
+  limits.one_of_many = true;
+  ASSIGN_OR_RETURN(const auto source,
+                   OpenSource(node, std::string(head).append(block), limits));
+  for (uint64_t i = 0; i < source->num_samples(); ++i) {
+    ASSIGN_OR_RETURN(const int64_t length, source->IndexedColumn("length", i));
+    report->Add(static_cast<uint64_t>(length));
+  }
+  return absl::OkStatus();
 }
 
 // The reader and the files that follow from the URI before anything is listed.
@@ -394,7 +359,13 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
   const Node node = ListedNode(looked);
   SourceLimits limits = options.limits;
   if (!looked.listed.empty()) limits.files = &looked.listed;
-  ReportSink sink(limits.max_index_bytes, progress);
+  SequenceReport sequences(options.rows);
+  ReportSink::Use use;
+  if (node.op == "readers.tokens")  // its index has the lengths
+    use = [&](std::string_view head, std::string_view block) {
+      return AddLengths(node, options.limits, head, block, &sequences);
+    };
+  ReportSink sink(limits.max_index_bytes, progress, std::move(use));
   const absl::StatusOr<BuiltIndex> listed = BuildIndexInto(node, limits, &sink);
   if (!listed.ok()) {
     if (options.look && IsOver(options.limits))
@@ -433,7 +404,8 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
            {"bad", std::move(bad)}});
   if (const ExampleRecord example = reader.example();
       example.sample != UINT64_MAX)
-    report["example"] = ExampleJson(example);
+    report["example"] = ExampleJson(example, types);
+  if (sequences.documents() > 0) report["sequences"] = sequences.Finish();
   if (looked.sampled())
     AddEstimate(looked, built.shards.num_samples(), &report);
   if (options.seek) {

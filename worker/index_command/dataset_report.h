@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/source/guess/reader.h"
@@ -26,6 +27,9 @@ struct ReportOptions {
   KnownReader known;
   uint64_t read_records = 100;  // at most
   bool seek = false;            // also writes the seek file (seek_indexer.h)
+  // Lengths of rows that the documents of token files are packed into, to say
+  // how full they are.
+  std::vector<uint64_t> rows = {2048, 4096, 8192, 32768};
   // Makes a quick look: of many large files a few are listed, spread evenly,
   // and values that are not known when `limits.cancelled` is set are left out.
   // A look has no fingerprint unless it has listed all files, and for a local

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "core/clock.h"
 #include "core/mutex.h"
+#include "core/packing/packing.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "core/thread.h"
@@ -28,6 +29,7 @@ namespace {
 // and the names of files.
 constexpr uint64_t kMaxIndexBytes = 1ull << 30;
 constexpr uint64_t kMaxFiles = 100'000'000;
+constexpr int kMaxRowLengths = 8;
 constexpr Duration kProgressEvery = std::chrono::seconds(1);
 
 struct Flags {
@@ -48,6 +50,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--read", flags->report.read_records,
                   "records that are read, spread evenly")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+  app->add_option("--row-length", flags->report.rows,
+                  "elements of a row that documents are packed into, to say "
+                  "how full rows are; may be given several times")
+      ->check(CLI::Range(uint64_t{1}, kMaxPackedLength))
+      ->expected(0, kMaxRowLengths)
+      ->allow_extra_args(false);
   app->add_flag("--seek", flags->report.seek,
                 "writes the seek indexes of all JPEG files beside the dataset");
   app->add_flag("--look", flags->report.look,
