@@ -44,6 +44,9 @@ struct Rows {
   uint32_t batch = 0;
   std::vector<uint64_t> samples;  // one per row; kNoSample: padding
   std::vector<Field> fields;
+  // Returns the leat.v1.StoredRecord of a sample: Job::Record. Valid as long as
+  // the connection.
+  std::function<absl::StatusOr<std::string>(uint64_t sample)> record;
 };
 
 // Connection: the CLI's calls to a service.

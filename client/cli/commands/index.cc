@@ -133,6 +133,43 @@ Section FieldsSection(const Json& fields) {
   return section;
 }
 
+// Says how long a token file's documents are, and how full packed rows.
+void AddSequences(const Json& report, Section* facts) {
+  const Json& found = At(report, "sequences");
+  if (!found.is_object()) return;
+  facts->facts.push_back(
+      {"Documents",
+       fmt::format("{} of {} elements in all, {} empty",
+                   Text(found, "documents"), Text(found, "elements"),
+                   Text(found, "empty"))});
+  facts->facts.push_back(
+      {"Lengths", fmt::format("{} to {}, mean {:.1f}", Text(found, "least"),
+                              Text(found, "most"), Number(found, "mean"))});
+  std::string quantiles;
+  for (const char* each : {"p1", "p10", "p50", "p90", "p99"})
+    quantiles += fmt::format("{}{} % {}", quantiles.empty() ? "" : ", ",
+                             each + 1, Text(found, each));
+  facts->facts.push_back({"Up to", quantiles});
+}
+
+Section PackedSection(const Json& report) {
+  Section section;
+  const Json& packed = Items(At(report, "sequences"), "packed");
+  if (packed.empty()) return section;
+  section.title = "Packed into rows with how=\"fit\"";
+  section.table.columns = {{"LENGTH", 0, false, true},
+                           {"ROWS", 0, false, true},
+                           {"FULL(%)", 0, false, true}};
+  for (const Json& each : packed) {
+    const bool fits = !each.contains("error");
+    section.table.rows.push_back(
+        {Text(each, "length"), fits ? Text(each, "rows") : "-",
+         fits ? fmt::format("{:.2f}", 100 * Number(each, "fill"))
+              : Text(each, "error")});
+  }
+  return section;
+}
+
 Section BadSection(const Json& report) {
   Section section;
   section.title =
@@ -171,6 +208,8 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
     argv.insert(argv.end(), {"--format", options.format});
   for (const std::string& arg : options.reader_args)
     argv.insert(argv.end(), {"--arg", arg});
+  for (const uint64_t length : options.row_lengths)
+    argv.insert(argv.end(), {"--row-length", std::to_string(length)});
   if (options.seek) argv.push_back("--seek");
   if (listing.look) argv.push_back("--look");
   if (progress) argv.push_back("--progress");
@@ -236,6 +275,7 @@ View IndexView(Json report) {
          fmt::format("{} of {} records ({}): {}", Whole(report, "seek.indexes"),
                      Text(report, "records"), Size(Whole(report, "seek.bytes")),
                      Text(report, "seek.path"))});
+  AddSequences(report, &facts);
   std::erase_if(facts.facts,
                 [](const auto& fact) { return fact.second.text.empty(); });
   for (const std::string& text : Strings(report, "left_out"))
@@ -244,7 +284,7 @@ View IndexView(Json report) {
     facts.lines.push_back(
         {"Passed over: " + PassedOverLine(each), Tone::kWarn});
   view.sections = {std::move(facts), FieldsSection(Items(report, "fields")),
-                   FilesSection(report)};
+                   PackedSection(report), FilesSection(report)};
   if (bad > 0) view.sections.push_back(BadSection(report));
   view.data = std::move(report);
   return view;

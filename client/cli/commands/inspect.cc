@@ -11,6 +11,7 @@
 #include "client/cli/commands/index.h"
 #include "client/cli/convert/folder.h"
 #include "client/cli/previews/jpeg.h"
+#include "client/cli/previews/vocabulary.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -231,6 +232,29 @@ std::optional<std::string> JsonText(const std::string& path) {
       path, JoinFew(keys, kShownKeys));
 }
 
+// Adds the text that the example's tokens begin with. kInvalidArgument: there
+// are no tokens. Others: as Vocabulary::Load.
+absl::Status AddText(const Options& options, View* view) {
+  const Json& first = Items(view->data, "example.first");
+  if (first.empty())
+    return InvalidArgument(
+        "--vocabulary {}: {} has no sequences of whole numbers",
+        options.vocabulary, options.path);
+  ASSIGN_OR_RETURN(const Vocabulary vocabulary,
+                   Vocabulary::Load(options.vocabulary));
+  std::vector<int64_t> tokens;
+  for (const Json& token : first)
+    tokens.push_back(token.is_number() ? token.get<int64_t>() : -1);
+  const std::string text = vocabulary.Decode(tokens);
+  view->data["example"]["text"] = text;
+  Section& section = view->sections.emplace_back();
+  section.title =
+      fmt::format("Text of sample {}, the first {} tokens",
+                  Text(view->data, "example.sample"), tokens.size());
+  section.lines.push_back({text});
+  return absl::OkStatus();
+}
+
 // Returns whether a reader may know this, although it is not a path here.
 bool IsUri(std::string_view path) {
   return path.find("://") != std::string_view::npos;
@@ -268,7 +292,8 @@ absl::StatusOr<Inspection> Inspect(const Session& session) {
   ASSIGN_OR_RETURN(const absl::Duration within,
                    ParseTimeFlag("--within", options.look_within));
   Local local;
-  const bool told = !options.format.empty() || !options.reader_args.empty();
+  const bool told = !options.format.empty() || !options.reader_args.empty() ||
+                    !options.vocabulary.empty() || !options.row_lengths.empty();
   if (!told) {
     ASSIGN_OR_RETURN(local, InspectLocal(options.path));
     if (!local.maybe_dataset) return *std::move(local.found);
@@ -292,6 +317,7 @@ absl::StatusOr<Inspection> Inspect(const Session& session) {
   data.update(out.view.data);
   out.view.data = std::move(data);
   out.view.names = {options.path};
+  if (!options.vocabulary.empty()) RETURN_IF_ERROR(AddText(options, &out.view));
   return out;
 }
 

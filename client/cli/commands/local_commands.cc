@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Commands that write data of their own instead of the coordinator's answer.
+#include <optional>
+#include <utility>
+
 #include "client/cli/base/exit_code.h"
 #include "client/cli/base/file.h"
 #include "client/cli/base/text.h"
@@ -8,13 +11,69 @@
 #include "client/cli/commands/completion.h"
 #include "client/cli/commands/inspect.h"
 #include "client/cli/convert/convert.h"
+#include "client/cli/previews/sequence_sheet.h"
+#include "client/cli/previews/sequences.h"
 #include "client/cli/previews/sheet.h"
+#include "client/cli/previews/vocabulary.h"
 #include "client/cli/views/listing.h"
 #include "client/cli/views/trace.h"
 #include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::cli {
+namespace {
+
+// A sheet as the bytes of its file.
+struct SheetFile {
+  std::string bytes;
+  size_t rows = 0;
+  std::string note, size;  // empty: there is nothing to say
+};
+
+std::string SizeOf(const RgbImage& picture) {
+  return fmt::format(" ({} x {} pixels)", picture.width, picture.height);
+}
+
+absl::StatusOr<SheetFile> ImageSheet(const Rows& rows, const Options& options) {
+  if (!options.vocabulary.empty())
+    return InvalidArgument(
+        "--vocabulary {}: job \"{}\" has no field of tokens here; want one of "
+        "whole numbers with one axis, which --field names",
+        options.vocabulary, options.name);
+  if (options.picture.ends_with(".html"))
+    return InvalidArgument("-o {}: a sheet of images is a PNG; want .png",
+                           options.picture);
+  SheetLayout layout;
+  layout.columns = options.columns;
+  ASSIGN_OR_RETURN(const Sheet sheet, MakeSheet(rows, options.field, layout));
+  ASSIGN_OR_RETURN(std::string png, EncodePng(sheet.picture));
+  return SheetFile{std::move(png), sheet.tiles, sheet.note,
+                   SizeOf(sheet.picture)};
+}
+
+absl::StatusOr<SheetFile> SequenceSheet(const Rows& rows,
+                                        const Options& options) {
+  std::optional<Vocabulary> vocabulary;
+  if (!options.vocabulary.empty()) {
+    ASSIGN_OR_RETURN(vocabulary, Vocabulary::Load(options.vocabulary));
+  }
+  ASSIGN_OR_RETURN(
+      const Sequences sequences,
+      SequencesOf(rows, options.field,
+                  vocabulary.has_value() ? &*vocabulary : nullptr));
+  SheetFile file{.rows = sequences.rows.size(), .note = sequences.note};
+  if (options.picture.ends_with(".html")) {
+    file.bytes = SequencePage(sequences);
+    return file;
+  }
+  const RgbImage picture = DrawSequences(sequences, vocabulary.has_value());
+  ASSIGN_OR_RETURN(file.bytes, EncodePng(picture));
+  file.size = SizeOf(picture);
+  return file;
+}
+
+}  // namespace
+
 absl::StatusOr<int> RunSheet(Session& session) {
   const Options& options = session.options();
   const Environment& environment = session.environment();
@@ -28,21 +87,19 @@ absl::StatusOr<int> RunSheet(Session& session) {
                                                    options.step, options.rows);
   RETURN_IF_ERROR(WithNearNames(rows.status(), connection->admin(),
                                 *FindKind("jobs"), options.name));
-  SheetLayout layout;
-  layout.columns = options.columns;
-  ASSIGN_OR_RETURN(const Sheet sheet, MakeSheet(*rows, options.field, layout));
-  ASSIGN_OR_RETURN(const std::string png, EncodePng(sheet.picture));
+  ASSIGN_OR_RETURN(const SheetFile sheet, ShowsSequences(*rows, options.field)
+                                              ? SequenceSheet(*rows, options)
+                                              : ImageSheet(*rows, options));
   if (options.picture == "-") {
-    environment.out->write(png.data(),
-                           static_cast<std::streamsize>(png.size()));
+    environment.out->write(sheet.bytes.data(),
+                           static_cast<std::streamsize>(sheet.bytes.size()));
     environment.out->flush();
     return kGood;
   }
-  RETURN_IF_ERROR(WriteFile(options.picture, png));
-  session.Say(fmt::format(
-      "{}: {} of {} rows of job {}, epoch {}, step {} ({} x {} pixels)",
-      options.picture, sheet.tiles, rows->batch, options.name, rows->epoch,
-      rows->step, sheet.picture.width, sheet.picture.height));
+  RETURN_IF_ERROR(WriteFile(options.picture, sheet.bytes));
+  session.Say(fmt::format("{}: {} of {} rows of job {}, epoch {}, step {}{}",
+                          options.picture, sheet.rows, rows->batch,
+                          options.name, rows->epoch, rows->step, sheet.size));
   if (!sheet.note.empty()) session.Say(sheet.note);
   return kGood;
 }

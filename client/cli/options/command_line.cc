@@ -170,33 +170,7 @@ void CommandLine::State::AddAccess() {
 }
 
 void CommandLine::State::AddLocal() {
-  CLI::App* sheet =
-      Command("sheet", "Contact sheet (PNG) of what the trainer sees at a step",
-              "  leat sheet resnet50 -o sheet.png\n"
-              "  leat sheet resnet50 --step 120 --rows 64\n");
-  values[sheet->add_option("JOB", options.name, "the job")->required()] =
-      Names("jobs");
-  sheet->add_option("--step", options.step, "step, from 0")
-      ->check(NotNegative())
-      ->type_name("S");
-  sheet->add_option("--epoch", options.epoch, "epoch, from 0")
-      ->check(NotNegative())
-      ->type_name("E");
-  sheet->add_option("--rows", options.rows, "rows drawn, 1 to 256")
-      ->check(CLI::Range(1, 256).description(""))
-      ->type_name("N");
-  sheet->add_option("--columns", options.columns, "tiles a line, 1 to 64")
-      ->check(CLI::Range(1, 64).description(""))
-      ->type_name("N");
-  sheet
-      ->add_option("--field", options.field,
-                   "field that is drawn; default: the first image")
-      ->type_name("NAME");
-  CLI::Option* picture = sheet->add_option("-o,--output", options.picture,
-                                           "file; - is stdout (sheet.png)");
-  picture->type_name("FILE");
-  values[picture] = Files();
-
+  AddSheet();
   AddWhy();
   AddIndex();
   AddState();

@@ -53,6 +53,8 @@ struct Options {
   int columns = 0;
   std::string field;
   std::string picture = "sheet.png";
+  std::string vocabulary;
+  std::vector<uint64_t> row_lengths;
   std::string report = "report.html";
   ConvertOptions convert;
   SlurmOptions slurm;

@@ -112,6 +112,8 @@ struct CommandLine::State {
   void AddReport();
   void AddIndex();
   void AddInspect();
+  void AddSheet();
+  void AddVocabulary(CLI::App* command);
   void AddReader(CLI::App* command);
   void AddState();
   void AddTrace();

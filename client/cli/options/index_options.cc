@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that inspect datasets, and the time of single steps.
+// Commands that show datasets, rows, and the time of single steps.
 #include "client/cli/options/command_line_state.h"
 
 namespace leat::cli {
@@ -25,13 +25,57 @@ void CommandLine::State::AddReader(CLI::App* command) {
   values[daemons] = Files();
 }
 
+void CommandLine::State::AddVocabulary(CLI::App* command) {
+  CLI::Option* vocabulary = command->add_option(
+      "--vocabulary", options.vocabulary,
+      "JSON file of a tokenizer, as Hugging Face's tokenizers write it: shows "
+      "tokens as text");
+  vocabulary->type_name("FILE");
+  values[vocabulary] = Files();
+}
+
+void CommandLine::State::AddSheet() {
+  CLI::App* sheet =
+      Command("sheet", "Picture of what the trainer sees at a step",
+              "  leat sheet resnet50 -o sheet.png\n"
+              "  leat sheet resnet50 --step 120 --rows 64\n"
+              "  leat sheet llm --vocabulary tokenizer.json -o rows.html\n");
+  values[sheet->add_option("JOB", options.name, "the job")->required()] =
+      Names("jobs");
+  sheet->add_option("--step", options.step, "step, from 0")
+      ->check(NotNegative())
+      ->type_name("S");
+  sheet->add_option("--epoch", options.epoch, "epoch, from 0")
+      ->check(NotNegative())
+      ->type_name("E");
+  sheet->add_option("--rows", options.rows, "rows drawn, 1 to 256")
+      ->check(CLI::Range(1, 256).description(""))
+      ->type_name("N");
+  sheet->add_option("--columns", options.columns, "images a line, 1 to 64")
+      ->check(CLI::Range(1, 64).description(""))
+      ->type_name("N");
+  sheet
+      ->add_option("--field", options.field,
+                   "field that is drawn, an image or a sequence; default: the "
+                   "first image, or else the first sequence")
+      ->type_name("NAME");
+  CLI::Option* picture = sheet->add_option(
+      "-o,--output", options.picture,
+      "file, of sequences also .html; - is stdout (sheet.png)");
+  picture->type_name("FILE");
+  values[picture] = Files();
+  AddVocabulary(sheet);
+}
+
 void CommandLine::State::AddInspect() {
   CLI::App* inspect = Command(
       "inspect", "Describe a file or folder: an image, a position, a dataset",
       "  leat inspect photo.jpg\n"
       "  leat inspect /data/train -o json\n"
       "  leat inspect train-000.tar\n"
-      "  leat inspect 's3://bucket/train-*.tfrecord'\n");
+      "  leat inspect 's3://bucket/train-*.tfrecord'\n"
+      "  leat inspect web.bin --row-length 4096 --vocabulary "
+      "tokenizer.json\n");
   values[inspect
              ->add_option("PATH", options.path,
                           "file, folder, or pattern of files; a path, s3://, "
@@ -42,6 +86,14 @@ void CommandLine::State::AddInspect() {
       ->add_option("--within", options.look_within,
                    "look so long; what is not known then is left out (30s)")
       ->type_name("TIME");
+  inspect
+      ->add_option("--row-length", options.row_lengths,
+                   "elements of a row that documents of token files are packed "
+                   "into, to say how full rows are; may be given several times")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24).description(""))
+      ->type_name("N")
+      ->allow_extra_args(false);
+  AddVocabulary(inspect);
   AddOutput(inspect, false);
 }
 

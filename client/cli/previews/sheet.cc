@@ -3,140 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "client/cli/base/fields.h"
 #include "client/cli/base/text.h"
-#include "client/cli/previews/font.h"
-#include "core/counted.h"
+#include "client/cli/previews/canvas.h"
+#include "client/cli/previews/origins.h"
 #include "core/status.h"
 
 namespace leat::cli {
 namespace {
-
-// Origins says where the rows of a job come from.
-class Origins {
- public:
-  // `job`: a leat.v1.Job.
-  explicit Origins(const Json& job) : mixed_(!Items(job, "datasets").empty()) {
-    if (!mixed_) classes_.push_back(Strings(job, "dataset.classes"));
-    uint64_t end = 0;
-    for (const Json& dataset : Items(job, "datasets")) {
-      classes_.push_back(Strings(dataset, "classes"));
-      ends_.push_back(end += Whole(dataset, "shards.num_samples"));
-    }
-    for (const Json& source : Items(job, "spec.sources"))
-      names_.push_back(Text(source, "name"));
-  }
-
-  RowOrigin Of(uint64_t sample) const {
-    if (!mixed_) return {"", classes_[0]};
-    const size_t source = static_cast<size_t>(
-        std::ranges::upper_bound(ends_, sample) - ends_.begin());
-    if (source >= ends_.size() || source >= names_.size()) return {};
-    return {names_[source], classes_[source]};
-  }
-
- private:
-  const bool mixed_;
-  std::vector<std::vector<std::string>> classes_;  // of each dataset
-  std::vector<uint64_t> ends_;                     // of a mixture's samples
-  std::vector<std::string> names_;
-};
-
-// Returns "dataset photos", or in a mixture "3 datasets".
-std::string DatasetsText(const Json& job) {
-  const size_t mixed = Items(job, "datasets").size();
-  if (mixed > 0) return Counted(mixed, "dataset");
-  return fmt::format("dataset {}", Text(job, "dataset.name"));
-}
-
-struct Color {
-  uint8_t r, g, b;
-};
-constexpr Color kPaper = {250, 250, 248};
-constexpr Color kInk = {28, 28, 30};
-constexpr Color kPale = {128, 128, 132};
-constexpr Color kRed = {190, 30, 30};
-
-constexpr int kMargin = 20;
-constexpr int kSheetGap = 12;
-constexpr int kLineGap = 4;
-
-int LineHeight(int scale) { return (kGlyphHeight - 1) * scale + kLineGap; }
-int TextWidth(size_t characters, int scale) {
-  return static_cast<int>(characters) * (kGlyphWidth + 1) * scale;
-}
-
-// Returns ASCII of at most `width` pixels; longer text ends in "..".
-std::string CutToPixels(std::string_view text, int width, int scale) {
-  std::string ascii;
-  for (const char c : Printable(text)) {
-    // One question mark for a character of several bytes.
-    if ((static_cast<uint8_t>(c) & 0xC0) != 0x80) {
-      ascii += c >= ' ' && c <= '~' ? c : '?';
-    }
-  }
-  const int room = std::max(1, width / TextWidth(1, scale));
-  if (std::ssize(ascii) > room) {
-    ascii.resize(static_cast<size_t>(std::max(0, room - 2)));
-    ascii += "..";
-  }
-  return ascii;
-}
-
-class Canvas {
- public:
-  Canvas(int width, int height) : picture_{width, height, {}} {
-    picture_.rgb.resize(static_cast<size_t>(width) * height * 3);
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) Dot(x, y, kPaper);
-    }
-  }
-  void Write(std::string_view text, int x, int y, int scale, Color color) {
-    for (const char c : text) {
-      const uint8_t* glyph = Glyph(c);
-      for (int v = 0; v < kGlyphHeight * scale; ++v) {
-        for (int u = 0; u < kGlyphWidth * scale; ++u) {
-          if (glyph[v / scale] >> (kGlyphWidth - 1 - u / scale) & 1) {
-            Dot(x + u, y + v, color);
-          }
-        }
-      }
-      x += TextWidth(1, scale);
-    }
-  }
-  void Paste(const RgbImage& picture, int x, int y) {
-    const auto bytes = static_cast<size_t>(picture.width) * 3;
-    for (int v = 0; v < picture.height; ++v) {
-      std::memcpy(At(x, y + v), &picture.rgb[v * bytes], bytes);
-    }
-  }
-  void Frame(int x, int y, int width, int height, Color color) {
-    for (int u = 0; u < width; ++u) {
-      Dot(x + u, y, color);
-      Dot(x + u, y + height - 1, color);
-    }
-    for (int v = 0; v < height; ++v) {
-      Dot(x, y + v, color);
-      Dot(x + width - 1, y + v, color);
-    }
-  }
-  RgbImage Take() { return std::move(picture_); }
-
- private:
-  uint8_t* At(int x, int y) {
-    return &picture_.rgb[(static_cast<size_t>(y) * picture_.width + x) * 3];
-  }
-  void Dot(int x, int y, Color color) {
-    if (x < 0 || y < 0 || x >= picture_.width || y >= picture_.height) return;
-    uint8_t* at = At(x, y);
-    at[0] = color.r;
-    at[1] = color.g;
-    at[2] = color.b;
-  }
-  RgbImage picture_;
-};
 
 const FieldRows* FindField(const std::vector<FieldRows>& fields,
                            std::string_view name) {

@@ -21,7 +21,8 @@ class ServiceConnection : public Connection {
 
   absl::StatusOr<Rows> ReadRows(std::string_view name, uint64_t epoch,
                                 uint64_t step, uint32_t count) override {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Job> job, service_->GetJob(name));
+    ASSIGN_OR_RETURN(std::unique_ptr<Job> found, service_->GetJob(name));
+    const std::shared_ptr<const Job> job = std::move(found);
     if (step >= job->steps_per_epoch()) {
       return InvalidArgument("step {}: job \"{}\" has steps 0 to {}", step,
                              name, job->steps_per_epoch() - 1);
@@ -54,6 +55,9 @@ class ServiceConnection : public Connection {
                              {tensor.shape.begin(), tensor.shape.end()},
                              {tensor.data, tensor.data + tensor.bytes}});
     }
+    rows.record = [job, timeout = timeout_](uint64_t sample) {
+      return job->Record(sample, timeout);
+    };
     return rows;
   }
 

@@ -82,6 +82,45 @@ TEST_F(Indexing, ShowsTheSeekIndexesThatAreWritten) {
                         "/data/train/.00ff.leat-seek\n"));
 }
 
+TEST_F(Indexing, ShowsHowLongDocumentsAreAndHowFullRowsWouldBe) {
+  Json report = Json::parse(kReport);
+  report["sequences"] = Json::parse(R"({"documents": 5, "elements": 12,
+    "empty": 1, "least": 0, "mean": 2.4, "most": 6, "p1": 0, "p10": 0,
+    "p50": 2, "p90": 6, "p99": 6, "packed": [
+      {"length": 4, "rows": 3, "fill": 0.99984},
+      {"length": 1, "error": "document 0 is too long"}]})");
+  ended = Ended{0, report.dump(), ""};
+  ASSERT_EQ(shell.Run({"index", "/data/train"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("5 of 12 elements in all, 1 empty"));
+  EXPECT_THAT(shell.out, HasSubstr("0 to 6, mean 2.4"));
+  EXPECT_THAT(shell.out, HasSubstr("1 % 0, 10 % 0, 50 % 2, 90 % 6, 99 % 6"));
+  EXPECT_THAT(shell.out, HasSubstr("Packed into rows"));
+  EXPECT_THAT(shell.out, HasSubstr("99.98"));
+  EXPECT_THAT(shell.out, HasSubstr("document 0 is too long"));
+  report["example"] = Json::parse(
+      R"({"sample": 0, "record": "a.bin: document 0", "field_bytes": [4],
+          "first": [1, 0]})");
+  ended = Ended{0, report.dump(), ""};
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("leat-{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "v.json") << R"json({"model": {"vocab":
+      {"there": 0, "Hi\u001b": 1}}})json";
+  EXPECT_EQ(shell.Run({"inspect", "a.bin", "--row-length", "4", "--row-length",
+                       "1", "--vocabulary", folder / "v.json"}),
+            0)
+      << shell.err;
+  EXPECT_THAT(shell.out, HasSubstr("Text of sample 0, the first 2 tokens"));
+  EXPECT_THAT(shell.out, HasSubstr("Hi\\x1b there"));
+  EXPECT_THAT(ran, Contains("--row-length").Times(2));
+  report["example"].erase("first");
+  ended = Ended{0, report.dump(), ""};
+  EXPECT_EQ(shell.Run({"inspect", "a.bin", "--vocabulary", folder / "v.json"}),
+            2);
+  EXPECT_THAT(shell.err, HasSubstr("no sequences of whole numbers"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Indexing, ARelativePathBecomesTheOneThatAWorkerWouldRead) {
   ASSERT_EQ(shell.Run({"index", "photos"}), 0);
   EXPECT_EQ(ran.back(), std::filesystem::current_path() / "photos");
