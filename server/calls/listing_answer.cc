@@ -17,6 +17,12 @@ absl::Status TakeFailure(Coordinator* coordinator, Now now,
                                 now);
 }
 
+absl::Status TakeProgress(Coordinator* coordinator, Now now,
+                          const v1::IndexProgress& proto) {
+  ASSIGN_OR_RETURN(const IndexProgress progress, FromProto(proto));
+  return coordinator->NoteProgress(progress, now);
+}
+
 }  // namespace
 
 void TakeListingAnswer(Coordinator* coordinator, Now now,
@@ -35,6 +41,8 @@ void TakeListingAnswer(Coordinator* coordinator, Now now,
       return done(TakeFailure(coordinator, now, request.failure()));
     case v1::UploadIndexRequest::kLooked:
       return done(coordinator->NoteLooked(FromProto(request.looked()), now));
+    case v1::UploadIndexRequest::kProgress:
+      return done(TakeProgress(coordinator, now, request.progress()));
     case v1::UploadIndexRequest::KIND_NOT_SET:
       break;
   }

@@ -55,8 +55,10 @@ class CollectTransaction final : public Transaction {
       for (size_t i = 0; i < NumSources(job.info->spec); ++i)
         for (const Node& node : PipelineOf(job.info->spec, i).nodes)
           AddLists(node, &live);
-    for (const auto& [id, request] : parts_->datasets.indexing().requests())
+    for (const auto& [id, request] : parts_->datasets.indexing().requests()) {
       AddLists(request.reader, &live);
+      for (const IndexBlock& part : request.trail) live.insert(part.sha256);
+    }
     return live;
   }
 
@@ -206,6 +208,15 @@ absl::Status Coordinator::CheckArrived(const IndexHeader& header, Now now) {
           "block {} of the index of dataset {}, of {} bytes, is not there",
           ToHex(block.sha256), header.dataset_id, block.bytes);
   return absl::OkStatus();
+}
+
+absl::Status Coordinator::NoteProgress(const IndexProgress& progress, Now now) {
+  if (progress.trail && !FindBlock(*progress.trail, now))
+    return InvalidArgument(
+        "block {}, part {} of the trail of dataset {}, is not there",
+        ToHex(progress.trail->sha256), progress.part, progress.dataset_id);
+  MutexLock lock(&mu_);
+  return parts_->datasets.NoteProgress(progress, now);
 }
 
 void Coordinator::CollectBlocks(Now now, DeferredActions* deferred) {

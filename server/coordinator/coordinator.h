@@ -118,6 +118,9 @@ class Coordinator {
   // Reports that the dataset need not be listed. kNotFound: not the current
   // attempt.
   absl::Status NoteLooked(const DatasetLooked& looked, Now now);
+  // Reports how far a listing is. kNotFound: not the current attempt.
+  // kInvalidArgument: a part of its trail that is not there, or has no place.
+  absl::Status NoteProgress(const IndexProgress& progress, Now now);
   // Refuses the upload of this attempt. The callers that wait for the dataset
   // get the error; after kDataLoss it is listed again first. Ignored if the
   // attempt is not the current one.

@@ -104,6 +104,14 @@ void FillReady(const Parts& parts, const DatasetRecord& dataset,
   view->passed_over = dataset.passed_over;
 }
 
+// The name for people of what is being listed.
+std::string NameOf(const Indexing::Request& request, std::string_view id) {
+  const ArrangedOver& over = request.over;
+  return over.base == nullptr ? ProposedName(request.reader_text, id)
+                              : fmt::format("{} › {}", over.base->name,
+                                            ShownText(over.arrangement));
+}
+
 std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
   // Sorted by name, which need not be unique, and then by ID. An entry is shown
   // as the first kind that it has.
@@ -123,8 +131,7 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
     entry(dataset.info->name, id)->ready = &dataset;
   // A look at an existing listing is not something that people wait for.
   for (const auto& [id, request] : parts.datasets.indexing().requests())
-    if (!request.look)
-      entry(ProposedName(request.reader_text, id), id)->request = &request;
+    if (!request.look) entry(NameOf(request, id), id)->request = &request;
   for (const Indexing::Failure& failure : parts.datasets.indexing().failures())
     entry(ProposedName(failure.reader_text, failure.dataset_id),
           failure.dataset_id)
@@ -144,10 +151,14 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
     info->id = at.id;
     info->reader = at.request != nullptr ? at.request->reader_text
                                          : at.failure->reader_text;
-    info->name = ProposedName(info->reader, at.id);
+    info->name = at.request != nullptr ? NameOf(*at.request, info->id)
+                                       : ProposedName(info->reader, at.id);
     view.info = std::move(info);
     view.state = at.request != nullptr ? "indexing" : "failed";
-    if (at.request == nullptr) {
+    if (at.request != nullptr) {
+      view.walked = at.request->walked;
+      view.walked_total = at.request->walked_total;
+    } else {
       view.failure = at.failure->message;
       view.indexed_at = at.failure->at;
     }

@@ -118,7 +118,8 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
                            .arrangement = request.over.arrangement,
                            .base = request.over.base,
                            .look = request.look,
-                           .look_only = request.look_only}});
+                           .look_only = request.look_only,
+                           .trail = request.trail}});
   }
   return directives;
 }
@@ -196,6 +197,26 @@ void Indexing::Fail(const std::string& dataset_id, std::string_view message,
       {dataset_id, it->second.reader_text, std::string(message), now.wall});
   while (failures_.size() > config_.max_failures) failures_.pop_front();
   requests_.erase(it);
+}
+
+absl::Status Indexing::NoteProgress(const IndexProgress& progress, Now now) {
+  ASSIGN_OR_RETURN(Request * request,
+                   Current(progress.dataset_id, progress.request_id));
+  const bool kept = progress.trail && progress.part < config_.max_trail;
+  if (kept && progress.part > request->trail.size())
+    return InvalidArgument(
+        "part {} of the trail of dataset {}: want {} at most", progress.part,
+        progress.dataset_id, request->trail.size());
+  request->deadline = now.mono + config_.attempt_timeout;
+  request->walked = progress.walked;
+  request->walked_total = progress.total;
+  if (!kept) return absl::OkStatus();
+  request->trail.resize(progress.part);
+  request->trail.push_back(*progress.trail);
+  if (progress.walked <= request->furthest) return absl::OkStatus();
+  request->furthest = progress.walked;
+  request->attempts = 1;
+  return absl::OkStatus();
 }
 
 std::string ProposedName(std::string_view reader_text, std::string_view id) {

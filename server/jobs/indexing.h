@@ -7,7 +7,8 @@
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
 // that worker is lost, or takes longer than `attempt_timeout`, another worker
-// is asked, up to `max_attempts` in all. A request waits while no ready worker
+// is asked, up to `max_attempts` in all. Attempts that brought the listing of an
+// arrangement farther than any before, and kept that, do not count. A request waits while no ready worker
 // has what its reader needs (core/plan/abilities.h).
 //
 // Thread-compatible; the owner locks. Reads no clock.
@@ -35,6 +36,7 @@ struct IndexingConfig {
   Duration look_timeout = std::chrono::seconds(30);
   size_t max_requests = 64;   // concurrent listings, waiting ones included
   size_t max_failures = 100;  // remembered, for people
+  size_t max_trail = 4096;    // parts of a listing's trail; others are lost
 };
 
 // The name for people of a dataset that is not listed: the last part of its
@@ -67,6 +69,11 @@ class Indexing {
     // Calls with smaller numbers had arrived when the attempt began, so its
     // result is new enough for them.
     uint64_t covers = 0;
+    // How far the listing of an arrangement is, and what was kept of it, in
+    // order (v1::IndexProgress).
+    uint64_t walked = 0, walked_total = 0;
+    uint64_t furthest = 0;  // `walked`, of any attempt that kept a part
+    std::vector<IndexBlock> trail{};
   };
   // A Want says what a caller wants of a dataset: a look, a listing, or both.
   struct Want {
@@ -111,6 +118,8 @@ class Indexing {
   absl::StatusOr<Request*> Current(const std::string& dataset_id,
                                    uint64_t request_id);
   Request* Find(const std::string& dataset_id);
+  // Has the contract of Datasets::NoteProgress.
+  absl::Status NoteProgress(const IndexProgress& progress, Now now);
   void Finish(const std::string& dataset_id) { requests_.erase(dataset_id); }
   void Fail(const std::string& dataset_id, std::string_view message, Now now);
   // Forgets failures of the dataset with this ID, or with a prefix of it of at

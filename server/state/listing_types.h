@@ -32,6 +32,7 @@ struct IndexDirective {
   // As in v1::IndexDataset.
   std::optional<IndexBlock> look{};
   bool look_only = false;
+  std::vector<IndexBlock> trail{};
 };
 
 struct IndexHeader {
@@ -61,6 +62,15 @@ struct DatasetLooked {
   uint64_t entries = 0, total = 0;
   std::vector<std::string> changes;
   bool lists = false;
+};
+
+// v1::IndexProgress.
+struct IndexProgress {
+  std::string dataset_id;
+  uint64_t request_id = 0;
+  uint64_t walked = 0, total = 0;
+  std::optional<IndexBlock> trail{};
+  uint32_t part = 0;
 };
 
 // SharedBlocks: the blocks of an index, shared with views; never null.

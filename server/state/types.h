@@ -303,6 +303,7 @@ struct DatasetView {
   std::vector<std::string> jobs;
   uint64_t index_bytes = 0;
   std::vector<PassedOver> passed_over{};
+  uint64_t walked = 0, walked_total = 0;
 };
 
 struct ShardView {

@@ -77,6 +77,18 @@ DatasetLooked FromProto(const v1::IndexLooked& proto) {
           .lists = proto.lists()};
 }
 
+absl::StatusOr<IndexProgress> FromProto(const v1::IndexProgress& proto) {
+  IndexProgress progress{.dataset_id = proto.dataset_id(),
+                         .request_id = proto.request_id(),
+                         .walked = proto.walked(),
+                         .total = proto.total(),
+                         .part = proto.part()};
+  if (proto.has_trail()) {
+    ASSIGN_OR_RETURN(progress.trail, rpc::FromProto(proto.trail()));
+  }
+  return progress;
+}
+
 std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto) {
   constexpr int kMostWorkers = 8;
   std::vector<UnreachedWorker> workers;

@@ -49,6 +49,8 @@ struct MessageToProto {
     proto->set_index_block_bytes(directive.index_block_bytes);
     if (directive.look) *proto->mutable_look() = rpc::ToProto(*directive.look);
     proto->set_look_only(directive.look_only);
+    for (const IndexBlock& part : directive.trail)
+      *proto->add_trail() = rpc::ToProto(part);
     if (directive.base == nullptr) return;
     *proto->mutable_arrangement() = rpc::ToProto(directive.arrangement);
     if (directive.arrangement.pack)

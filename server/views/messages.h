@@ -27,6 +27,7 @@ BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 DatasetLooked FromProto(const v1::IndexLooked& proto);
+absl::StatusOr<IndexProgress> FromProto(const v1::IndexProgress& proto);
 // Returns the first eight.
 std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
 // Cuts a text from a peer to kMaxText bytes.

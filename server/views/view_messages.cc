@@ -134,6 +134,8 @@ v1::DatasetSummary ToProto(const DatasetView& view) {
     to->set_count(each.count);
     to->set_first(each.first);
   }
+  proto.set_walked(view.walked);
+  proto.set_walked_total(view.walked_total);
   return proto;
 }
 

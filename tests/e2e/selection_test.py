@@ -2,13 +2,20 @@
 """A selection of samples has the oracle's bytes: by any worker, on any number of hosts, and after any death."""
 
 import json
+import pathlib
 import random
+import re
 import shutil
 import struct
+import subprocess
+import sys
 import unittest
 
 import cluster
 import hosts
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
+import faults  # noqa: E402
 
 BATCH = 64
 PHOTOS = 500
@@ -175,6 +182,27 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         consumer.pull(2)
         self.workers[1].kill9()
         self.assert_oracle(consumer.finish(), expected)
+
+    def test_a_condition_goes_on_where_a_killed_worker_was(self):
+        # A record is many samples, so that looking at all of them takes seconds.
+        photo = sorted(cluster.photos().rglob("*.jpg"))[0]
+        spec = self.spec({"where": f'width > 0 and name like "*{photo.name}"'},
+                         graph=cluster.train_graph(cluster.photos(), side=96, repeat=64))
+        self.start_coordinator()
+        self._keep(faults.Stutter(self.start_worker(), on_s=0.01, off_s=0.04))
+        consumer = self.consumer(spec, epochs=1)
+        listed = lambda: [each for each in self.get("datasets")["datasets"] if int(each.get("walked", 0)) > 0]
+        dataset, = self.until("some samples were looked at", listed)
+        self.assertEqual(dataset["state"], "indexing")
+        shown = subprocess.run([cluster.program("CLI"), "--coordinator", self.coordinator.address,
+                                "describe", "dataset", dataset["dataset"]["id"]], capture_output=True, text=True)
+        self.assertRegex(shown.stdout, r"Progress +looked at \d+ samples of 32000")
+        self.workers[0].kill9()
+        self.start_worker()
+        self.assert_oracle(consumer.finish(), self.oracle_steps(spec, 1))
+        log = pathlib.Path(self.workers[1].log).read_text()
+        went_on = re.search(r"arrangement\.went_on .*samples=32000 after=(\d+)", log)
+        self.assertGreaterEqual(int(went_on[1]), int(dataset["walked"]))
 
     def test_conditions_that_choose_nothing(self):
         self.start_cluster(workers=1)

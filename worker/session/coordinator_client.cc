@@ -269,4 +269,18 @@ absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
   return Upload(request, options_.call_timeout);
 }
 
+absl::Status CoordinatorClient::SendProgress(
+    const v1::IndexDataset& directive, const ListingProgress& progress,
+    const std::optional<IndexBlock>& trail, uint32_t part) {
+  v1::UploadIndexRequest request;
+  v1::IndexProgress& proto = *request.mutable_progress();
+  proto.set_dataset_id(directive.dataset_id());
+  proto.set_request_id(directive.request_id());
+  proto.set_walked(progress.walked);
+  proto.set_total(progress.of);
+  if (trail) *proto.mutable_trail() = rpc::ToProto(*trail);
+  proto.set_part(part);
+  return Upload(request, options_.call_timeout);
+}
+
 }  // namespace leat::worker

@@ -22,6 +22,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/call/auth.h"
 #include "worker/job/job_table.h"
+#include "worker/source/arranged/listing_trail.h"
 #include "worker/source/dataset_look.h"
 #include "worker/source/source.h"
 
@@ -68,6 +69,12 @@ class CoordinatorClient final : public JobFetcher {
   absl::Status SendLooked(const v1::IndexDataset& directive,
                           const absl::StatusOr<Looked>& looked, uint64_t total,
                           bool lists);
+
+  // Says how far the listing is. A part of its trail has been uploaded.
+  absl::Status SendProgress(const v1::IndexDataset& directive,
+                            const ListingProgress& progress,
+                            const std::optional<IndexBlock>& trail,
+                            uint32_t part);
 
   // Ends calls in progress, and all later ones, with kCancelled.
   void Shutdown();

@@ -36,6 +36,7 @@ constexpr uint64_t kWalkedIndexBytes = 64 << 20;
 
 struct Listings::State {
   class BlockSender;
+  class TrailSender;
 
   State(ListingOptions o, CoordinatorClient* c)
       : options(std::move(o)),
@@ -139,6 +140,44 @@ class Listings::State::BlockSender final : public IndexSink {
   std::vector<IndexBlock> blocks_;
 };
 
+// Keeps a listing's trail at the coordinator, as blocks of no index.
+class Listings::State::TrailSender final : public TrailKeeper {
+ public:
+  TrailSender(State* state, const v1::IndexDataset* directive)
+      : state_(state), directive_(directive) {}
+
+  absl::StatusOr<std::optional<std::string>> Fetch(size_t part) override {
+    if (part >= static_cast<size_t>(directive_->trail_size()))
+      return std::nullopt;
+    ASSIGN_OR_RETURN(const IndexBlock block,
+                     rpc::FromProto(directive_->trail(static_cast<int>(part))));
+    absl::StatusOr<std::string> bytes = state_->client->FetchBlock(
+        block, {}, Clock::Real().Now() + state_->options.upload_patience);
+    if (bytes.ok() && HashOf(*bytes) == block.sha256) return *std::move(bytes);
+    LOG_WARN("arrangement.trail_lost dataset={} part={} error=\"{}\"",
+             directive_->dataset_id(), part, Message(bytes.status()));
+    return std::nullopt;
+  }
+  absl::Status Keep(size_t part, std::string bytes,
+                    const ListingProgress& progress) override {
+    std::optional<IndexBlock> block;
+    if (!bytes.empty()) {
+      block = {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = 0};
+      RETURN_IF_ERROR(state_->Retry("index.trail_not_sent", *directive_, [&] {
+        return state_->client->PutBlock(*directive_, *block, bytes);
+      }));
+    }
+    return state_->Retry("index.progress_not_sent", *directive_, [&] {
+      return state_->client->SendProgress(*directive_, progress, block,
+                                          static_cast<uint32_t>(part));
+    });
+  }
+
+ private:
+  State* const state_;
+  const v1::IndexDataset* const directive_;
+};
+
 absl::StatusOr<Looked> Listings::State::Look(const v1::IndexDataset& directive,
                                              uint64_t* total) {
   const StageScope listing(Stage::kList);
@@ -225,11 +264,13 @@ absl::StatusOr<BuiltIndex> Listings::State::Arranged(
                    opener.Open(base, reader));
   SourceLimits own = limits;
   own.blocks = sender;
+  TrailSender trail(this, &directive);
   return Arrange(arrangement,
                  {.base = base,
                   .reader = reader,
                   .source = *source,
-                  .image_size = &SizeOfImage},
+                  .image_size = &SizeOfImage,
+                  .keeper = &trail},
                  own);
 }
 

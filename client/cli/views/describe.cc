@@ -261,6 +261,14 @@ std::string LookText(const Json& dataset, absl::Time now) {
                          : fmt::format("{}", fmt::join(changes, "; ")));
 }
 
+// Returns "looked at 4096 samples of 10000".
+std::string ProgressText(const Json& dataset) {
+  const uint64_t of = Whole(dataset, "walked_total");
+  return fmt::format("looked at {}{}",
+                     Counted(Whole(dataset, "walked"), "sample"),
+                     of == 0 ? "" : fmt::format(" of {}", of));
+}
+
 }  // namespace
 
 View DescribeDataset(const Json& dataset, absl::Time now) {
@@ -289,6 +297,8 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
   for (const Json& each : Items(dataset, "passed_over"))
     facts.lines.push_back(
         {"Passed over: " + PassedOverLine(each), Tone::kWarn});
+  if (Whole(dataset, "walked") > 0)
+    facts.facts.emplace_back("Progress", ProgressText(dataset));
   if (!Text(dataset, "failure").empty()) {
     facts.facts.emplace_back("Failure",
                              Cell(Text(dataset, "failure"), Tone::kBad));

@@ -91,6 +91,11 @@ class Datasets {
   // Prolongs the attempt. kNotFound: it is not the current one.
   absl::Status Prolong(const std::string& dataset_id, uint64_t request_id,
                        Now now);
+  // Prolongs the attempt, and keeps what another one needs to go on. Errors: as
+  // Coordinator::NoteProgress.
+  absl::Status NoteProgress(const IndexProgress& progress, Now now) {
+    return indexing_.NoteProgress(progress, now);
+  }
   // Reports that the worker is gone: its listings wait again, or are given up,
   // which the calls that wait for them are told.
   void LoseWorker(const std::string& worker, Now now,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "core/selection/condition.h"
 #include "core/status.h"
 #include "worker/source/arranged/item_writer.h"
+#include "worker/source/arranged/listing_trail.h"
 #include "worker/source/arranged/numbers.h"
 #include "worker/source/arranged/row_packer.h"
 #include "worker/source/each_file.h"
@@ -36,6 +38,18 @@ Digest ArrangedHash(const Digest& base, const std::string& text,
       .Finish();
 }
 
+// So many samples are walked before the trail is told.
+constexpr uint64_t kToldTogether = 4096;
+
+// Returns how many samples are walked; 0: that is not known.
+uint64_t WalkedOf(const Numbers& numbers, uint64_t samples) {
+  if (!numbers.uri.empty()) return 0;
+  if (!numbers.list.empty()) return numbers.list.size();
+  return numbers.step == 0
+             ? samples
+             : (numbers.end - numbers.begin - 1) / numbers.step + 1;
+}
+
 // Returns about how many bytes the chosen records have.
 uint64_t ShareOf(const DatasetInfo& base, uint64_t items) {
   const double share = static_cast<double>(items) /
@@ -49,10 +63,11 @@ class Filter {
  public:
   // `what`: for messages.
   Filter(std::string what, const Columns* columns, const SourceLimits* limits,
-         ItemWriter* writer)
+         ListingTrail* trail, ItemWriter* writer)
       : what_(std::move(what)),
         columns_(columns),
         limits_(limits),
+        trail_(trail),
         writer_(writer) {}
 
   absl::Status Add(uint64_t sample) {
@@ -61,15 +76,8 @@ class Filter {
     return samples_.size() < kAtATime ? absl::OkStatus() : Flush();
   }
   absl::Status Flush() {
-    std::vector<uint8_t> holds(samples_.size());
-    RETURN_IF_ERROR(ForEachIndex(
-        (samples_.size() + kTogether - 1) / kTogether, limits_->listing_threads,
-        limits_->cancelled, [&](size_t i) {
-          const size_t first = i * kTogether;
-          const size_t count = std::min(kTogether, samples_.size() - first);
-          return columns_->Evaluate(std::span(samples_).subspan(first, count),
-                                    std::span(holds).subspan(first, count));
-        }));
+    ASSIGN_OR_RETURN(const std::vector<uint8_t> holds,
+                     columns_->reads_records() ? TakeOrEvaluate() : Evaluate());
     for (size_t i = 0; i < samples_.size(); ++i)
       if (holds[i] != 0) RETURN_IF_ERROR(writer_->Add(samples_[i]));
     const uint64_t walked = samples_.size();
@@ -79,8 +87,7 @@ class Filter {
       LOG_INFO("arrangement.filtering {} walked={} chosen={}", what_, walked_,
                writer_->chosen());
     }
-    return limits_->blocks == nullptr ? absl::OkStatus()
-                                      : writer_->Walked(walked);
+    return trail_->Walked(walked);
   }
   uint64_t walked() const { return walked_; }
 
@@ -89,9 +96,42 @@ class Filter {
   static constexpr size_t kAtATime = 64 * kTogether;
   static constexpr Duration kTellEvery = std::chrono::seconds(30);
 
+  absl::StatusOr<std::vector<uint8_t>> Evaluate() {
+    std::vector<uint8_t> holds(samples_.size());
+    RETURN_IF_ERROR(ForEachIndex(
+        (samples_.size() + kTogether - 1) / kTogether, limits_->listing_threads,
+        limits_->cancelled, [&](size_t i) {
+          const size_t first = i * kTogether;
+          const size_t count = std::min(kTogether, samples_.size() - first);
+          return columns_->Evaluate(std::span(samples_).subspan(first, count),
+                                    std::span(holds).subspan(first, count));
+        }));
+    return holds;
+  }
+  // The trail has a bit for each sample.
+  absl::StatusOr<std::vector<uint8_t>> TakeOrEvaluate() {
+    ASSIGN_OR_RETURN(const std::optional<std::string> taken,
+                     trail_->Take(samples_));
+    const size_t bytes = (samples_.size() + 7) / 8;
+    if (taken && taken->size() == bytes) {
+      std::vector<uint8_t> holds(samples_.size());
+      for (size_t i = 0; i < holds.size(); ++i)
+        holds[i] = (static_cast<uint8_t>((*taken)[i / 8]) >> (i % 8)) & 1;
+      return holds;
+    }
+    if (taken) trail_->Refuse();
+    ASSIGN_OR_RETURN(std::vector<uint8_t> holds, Evaluate());
+    std::string bits(bytes, '\0');
+    for (size_t i = 0; i < holds.size(); ++i)
+      bits[i / 8] = static_cast<char>(bits[i / 8] | holds[i] << (i % 8));
+    trail_->Add(samples_, std::move(bits));
+    return holds;
+  }
+
   const std::string what_;
   const Columns* const columns_;
   const SourceLimits* const limits_;
+  ListingTrail* const trail_;
   ItemWriter* const writer_;
   std::vector<uint64_t> samples_;
   uint64_t walked_ = 0;
@@ -107,23 +147,29 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(const ArrangeFrom& from) {
 
 absl::StatusOr<std::unique_ptr<ItemWriter>> WriterOf(
     const Arrangement& arrangement, const ArrangeFrom& from,
-    const SourceLimits& limits) {
+    const SourceLimits& limits, ListingTrail* trail) {
   if (!arrangement.pack) return std::make_unique<ChosenWriter>(limits);
   ASSIGN_OR_RETURN(std::vector<ValueType> types, TypesOf(from));
   const bool chosen = IsSet(arrangement.samples) || !arrangement.where.empty();
   return std::make_unique<RowPacker>(*arrangement.pack, std::move(types),
-                                     chosen, &from.source, limits);
+                                     chosen, &from.source, limits, trail);
 }
 
 absl::Status WriteChosen(const Arrangement& arrangement,
                          const ArrangeFrom& from, const SourceLimits& limits,
-                         ItemWriter* writer) {
+                         ListingTrail* trail, ItemWriter* writer) {
   const auto for_each = [&](const std::function<absl::Status(uint64_t)>& use) {
     return ForEachNumber(arrangement.samples, from.base.name,
                          from.base.shards.num_samples(), limits, use);
   };
-  if (arrangement.where.empty())
-    return for_each([&](uint64_t sample) { return writer->Add(sample); });
+  if (arrangement.where.empty()) {
+    uint64_t walked = 0;
+    return for_each([&](uint64_t sample) {
+      if (++walked % kToldTogether == 0)
+        RETURN_IF_ERROR(trail->Walked(kToldTogether));
+      return writer->Add(sample);
+    });
+  }
   ASSIGN_OR_RETURN(const Condition condition,
                    Condition::Parse(arrangement.where));
   ASSIGN_OR_RETURN(const std::vector<ValueType> types, TypesOf(from));
@@ -135,7 +181,7 @@ absl::Status WriteChosen(const Arrangement& arrangement,
   Filter filter(
       fmt::format("dataset=\"{}\" samples={} reads_records={}", from.base.name,
                   from.base.shards.num_samples(), columns.reads_records()),
-      &columns, &limits, writer);
+      &columns, &limits, trail, writer);
   RETURN_IF_ERROR(
       for_each([&](uint64_t sample) { return filter.Add(sample); }));
   RETURN_IF_ERROR(filter.Flush());
@@ -154,10 +200,16 @@ absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
     return DataLoss("dataset {}: its index has {} samples: want {}", base.name,
                     from.source.num_samples(), base.shards.num_samples());
   const std::string text = CanonicalText(arrangement);
+  ListingTrail trail(base.fingerprint,
+                     WalkedOf(arrangement.samples, base.shards.num_samples()),
+                     from.keeper, from.trail);
   ASSIGN_OR_RETURN(const std::unique_ptr<ItemWriter> writer,
-                   WriterOf(arrangement, from, limits));
+                   WriterOf(arrangement, from, limits, &trail));
   RETURN_IF_ERROR(writer->Begin(text, base.fingerprint));
-  RETURN_IF_ERROR(WriteChosen(arrangement, from, limits, writer.get()));
+  RETURN_IF_ERROR(WriteChosen(arrangement, from, limits, &trail, writer.get()));
+  if (trail.taken() > 0)
+    LOG_INFO("arrangement.went_on dataset=\"{}\" samples={} after={}",
+             base.name, base.shards.num_samples(), trail.taken());
   BuiltIndex built;
   ASSIGN_OR_RETURN(built.blob, writer->Finish());
   const uint64_t items = writer->items();

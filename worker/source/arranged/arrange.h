@@ -14,6 +14,7 @@
 #include "core/plan/arrangement.h"
 #include "core/plan/job.h"
 #include "worker/source/arranged/columns.h"
+#include "worker/source/arranged/listing_trail.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -25,14 +26,18 @@ struct ArrangeFrom {
   const Source& source;  // its opened index
   // Reads sizes of images for `where`; nullptr: it has no such columns.
   ImageSizeOf image_size = nullptr;
+  // Keeps what is read of records, and is told how far the listing is. May be
+  // nullptr.
+  TrailKeeper* keeper = nullptr;
+  ListingTrail::Options trail{};
 };
 
 // The index goes to SourceLimits::blocks, or into BuiltIndex::blob, which
 // OpenArranged opens. Records that a condition has to read are read by
 // SourceLimits::listing_threads. kInvalidArgument: as ForEachNumber (numbers.h)
 // and Columns::Bind (columns.h), or no sample is left. kResourceExhausted: over
-// the limits. kCancelled: SourceLimits::cancelled. Others: storage's. REQUIRES:
-// `arrangement` passes CheckArrangement, and is set.
+// the limits. kCancelled: SourceLimits::cancelled. Others: storage's, and the
+// keeper's. REQUIRES: `arrangement` passes CheckArrangement, and is set.
 absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
                                    const ArrangeFrom& from,
                                    const SourceLimits& limits);

@@ -31,8 +31,6 @@ class ItemWriter {
   virtual absl::Status Begin(const std::string& text, const Digest& base) = 0;
   // Takes the next sample of the base.
   virtual absl::Status Add(uint64_t sample) = 0;
-  // Says that a condition has examined some more samples.
-  virtual absl::Status Walked(uint64_t samples) { return absl::OkStatus(); }
   // Returns the index, or "" if it went to SourceLimits::blocks.
   virtual absl::StatusOr<std::string> Finish() = 0;
 
@@ -68,13 +66,6 @@ class ChosenWriter final : public ItemWriter {
     if (hashed_.size() == kHashedAtATime) HashMore();
     return gaps_.size() < block_bytes_ ? absl::OkStatus() : EndBlock();
   }
-  // A condition that chooses few samples of many has a block from time to time,
-  // which tells the coordinator that the listing goes on.
-  absl::Status Walked(uint64_t samples) override {
-    walked_ += samples;
-    if (walked_ < kWalkedByBlock || in_block_ == 0) return absl::OkStatus();
-    return EndBlock();
-  }
   absl::StatusOr<std::string> Finish() override {
     if (in_block_ > 0) RETURN_IF_ERROR(EndBlock());
     HashMore();
@@ -87,7 +78,6 @@ class ChosenWriter final : public ItemWriter {
 
  private:
   static constexpr size_t kHashedAtATime = 8192;
-  static constexpr uint64_t kWalkedByBlock = 1 << 20;
 
   void HashMore() {
     hash_.Update(std::as_bytes(std::span(hashed_)));
@@ -97,7 +87,7 @@ class ChosenWriter final : public ItemWriter {
     stored::v1::ChosenSamples block;
     block.set_samples(in_block_);
     block.set_gaps(std::exchange(gaps_, {}));
-    before_ = walked_ = 0;
+    before_ = 0;
     RETURN_IF_ERROR(blob_.Add(block, std::exchange(in_block_, 0)));
     // A block has one message, also where two would fit.
     return in_blocks_ ? blob_.Finish().status() : absl::OkStatus();
@@ -109,7 +99,7 @@ class ChosenWriter final : public ItemWriter {
   Sha256 hash_;
   std::vector<uint64_t> hashed_;  // not yet
   std::string gaps_;
-  uint64_t before_ = 0, in_block_ = 0, items_ = 0, walked_ = 0;
+  uint64_t before_ = 0, in_block_ = 0, items_ = 0;
 };
 
 }  // namespace leat::worker

@@ -5,12 +5,14 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/arranged/packing_message.h"
 #include "worker/source/each_file.h"
+#include "worker/source/varint.h"
 
 namespace leat::worker {
 namespace {
@@ -21,11 +23,13 @@ constexpr size_t kDocumentsAtATime = 64 * kDocumentsTogether;
 }  // namespace
 
 RowPacker::RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
-                     const Source* documents, const SourceLimits& limits)
+                     const Source* documents, const SourceLimits& limits,
+                     ListingTrail* trail)
     : pack_(std::move(pack)),
       types_(std::move(types)),
       documents_(documents),
       limits_(limits),
+      trail_(trail),
       indexed_(documents->IndexedColumn("length", 0).ok()),
       element_bytes_(PackedElementBytes(types_[pack_.outputs[0]])),
       blob_(limits),
@@ -82,7 +86,7 @@ absl::Status RowPacker::MeasureSome(std::span<const uint64_t> samples,
   return absl::OkStatus();
 }
 
-absl::Status RowPacker::Measure() {
+absl::StatusOr<std::vector<uint64_t>> RowPacker::ReadLengths() const {
   std::vector<uint64_t> lengths(pending_.size());
   RETURN_IF_ERROR(ForEachIndex(
       (pending_.size() + kDocumentsTogether - 1) / kDocumentsTogether,
@@ -93,6 +97,35 @@ absl::Status RowPacker::Measure() {
         return MeasureSome(std::span(pending_).subspan(first, count),
                            std::span(lengths).subspan(first, count));
       }));
+  return lengths;
+}
+
+// The trail has a varint for each document: its length and 1; or 0, a bad
+// record.
+absl::StatusOr<std::vector<uint64_t>> RowPacker::TakeOrReadLengths() {
+  ASSIGN_OR_RETURN(const std::optional<std::string> taken,
+                   trail_->Take(pending_));
+  if (taken) {
+    std::vector<uint64_t> lengths(pending_.size());
+    std::string_view rest = *taken;
+    const bool whole = std::ranges::all_of(lengths, [&](uint64_t& length) {
+      const bool there = TakeVarint(&rest, &length);
+      --length;  // kNoLength of 0
+      return there;
+    });
+    if (whole && rest.empty()) return lengths;
+    trail_->Refuse();
+  }
+  ASSIGN_OR_RETURN(std::vector<uint64_t> lengths, ReadLengths());
+  std::string found;
+  for (const uint64_t length : lengths) AppendVarint(length + 1, &found);
+  trail_->Add(pending_, std::move(found));
+  return lengths;
+}
+
+absl::Status RowPacker::Measure() {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> lengths,
+                   indexed_ ? ReadLengths() : TakeOrReadLengths());
   for (size_t i = 0; i < pending_.size(); ++i) {
     if (lengths[i] == kNoLength) {
       passed_over_.Add("bad documents", documents_->Describe(pending_[i]));

@@ -18,6 +18,7 @@
 #include "core/packing/pack_node.h"
 #include "core/pipeline/operators.h"
 #include "worker/source/arranged/item_writer.h"
+#include "worker/source/arranged/listing_trail.h"
 #include "worker/source/arranged/packed_index_writer.h"
 #include "worker/source/source.h"
 
@@ -26,9 +27,10 @@ namespace leat::worker {
 class RowPacker final : public ItemWriter {
  public:
   // `types`: of the reader's outputs. `chosen`: not all samples, in order.
-  // `documents` outlives it. REQUIRES: the values of `pack` are open tensors.
+  // `documents` and `trail` outlive it. REQUIRES: the values of `pack` are open tensors.
   RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
-            const Source* documents, const SourceLimits& limits);
+            const Source* documents, const SourceLimits& limits,
+            ListingTrail* trail);
 
   absl::Status Begin(const std::string& text, const Digest& base) override;
   // kInvalidArgument names a document that the packing refuses.
@@ -46,6 +48,8 @@ class RowPacker final : public ItemWriter {
 
   // Finds the lengths of the samples that are pending, and writes them.
   absl::Status Measure();
+  absl::StatusOr<std::vector<uint64_t>> ReadLengths() const;
+  absl::StatusOr<std::vector<uint64_t>> TakeOrReadLengths();
   absl::Status MeasureSome(std::span<const uint64_t> samples,
                            std::span<uint64_t> lengths) const;
   uint64_t LengthOf(const StoredSample& stored) const;
@@ -54,6 +58,7 @@ class RowPacker final : public ItemWriter {
   const std::vector<ValueType> types_;
   const Source* const documents_;
   const SourceLimits limits_;
+  ListingTrail* const trail_;
   const bool indexed_;          // the base's index has lengths
   const size_t element_bytes_;  // of the first value's open axis
   BlobWriter blob_;

@@ -2,8 +2,10 @@
 //
 // An arrangement is listed after what it arranges, once, and again when that
 // has changed.
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,7 +18,9 @@
 namespace leat::server {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 JobSpec Selected(const std::string& name, uint64_t end = 100,
                  const std::string& path = "/d") {
@@ -139,6 +143,117 @@ TEST_F(Arrangements, GoOnAtAnotherWorker) {
   EXPECT_EQ(asked->base->fingerprint, HashOf("all"));
   ASSERT_TRUE(List(*asked, "part", 100).ok());
   EXPECT_NE(Info(box), nullptr);
+}
+
+class ArrangementTrails : public Arrangements {
+ protected:
+  // Reports that so many samples were walked, with a part of this text.
+  absl::Status Tell(const IndexDirective& asked, uint64_t walked,
+                    const std::string& text, uint32_t part) {
+    const IndexBlock block = BlockOf(text);
+    EXPECT_TRUE(world_->PutBlock(block, text, world_.now()).ok());
+    return world_->NoteProgress({.dataset_id = asked.dataset_id,
+                                 .request_id = asked.request_id,
+                                 .walked = walked,
+                                 .total = 100,
+                                 .trail = block,
+                                 .part = part},
+                                world_.now());
+  }
+  // The worker that lists is lost; another one is asked.
+  std::optional<IndexDirective> Next() {
+    world_->CloseWorker(worker_, /*left=*/false, world_.now());
+    world_.Write();
+    worker_ = world_.Join(fmt::format("w{}", ++workers_));
+    world_.Write();
+    return world_.Asked(worker_);
+  }
+  World::Box box_ = world_.Create(Selected("first"));
+  int workers_ = 0;
+};
+
+TEST_F(ArrangementTrails, AreGivenToTheWorkerThatGoesOn) {
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective first = *world_.Asked(worker_);
+  EXPECT_TRUE(first.trail.empty());
+  ASSERT_TRUE(Tell(first, 20, "a", 0).ok());
+  ASSERT_TRUE(Tell(first, 40, "b", 1).ok());
+  const auto views = world_->Datasets({});
+  const auto view = std::ranges::find(views, "indexing", &DatasetView::state);
+  ASSERT_NE(view, views.end());
+  EXPECT_EQ(view->info->name, "all › 0:100");
+  EXPECT_EQ(view->walked, 40u);
+  EXPECT_EQ(view->walked_total, 100u);
+  const auto second = Next();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_THAT(second->trail, ElementsAre(BlockOf("a"), BlockOf("b")));
+  EXPECT_TRUE(absl::IsNotFound(Tell(first, 60, "late", 2)));
+  ASSERT_TRUE(Tell(*second, 40, "better", 1).ok());
+  ASSERT_TRUE(Tell(*second, 60, "c", 2).ok());
+  const auto third = Next();
+  ASSERT_TRUE(third.has_value());
+  EXPECT_THAT(third->trail,
+              ElementsAre(BlockOf("a"), BlockOf("better"), BlockOf("c")));
+  ASSERT_TRUE(List(*third, "part", 100).ok());
+  EXPECT_NE(Info(box_), nullptr);
+}
+
+TEST_F(ArrangementTrails, ThatHaveNoPlaceOrAreNotThereAreRefused) {
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  EXPECT_TRUE(absl::IsInvalidArgument(Tell(asked, 1, "a", 1)));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      world_->NoteProgress({.dataset_id = asked.dataset_id,
+                            .request_id = asked.request_id,
+                            .trail = BlockOf("not put")},
+                           world_.now())));
+  EXPECT_TRUE(Tell(asked, 1, "a", 0).ok());
+}
+
+TEST_F(ArrangementTrails, HaveABound) {
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  for (uint32_t i = 0; i < 4100; ++i)
+    ASSERT_TRUE(Tell(asked, i, fmt::format("part {}", i), i).ok()) << i;
+  EXPECT_THAT(Next()->trail, SizeIs(4096));
+}
+
+// A listing that gets on may lose any number of workers.
+TEST_F(ArrangementTrails, CountAsProgress) {
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  std::optional<IndexDirective> asked = world_.Asked(worker_);
+  for (uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(asked.has_value()) << i;
+    ASSERT_TRUE(Tell(*asked, i + 1, fmt::format("part {}", i), i).ok());
+    asked = Next();
+  }
+  // A part that was done before does not count again.
+  ASSERT_TRUE(Tell(*asked, 1, "part 0", 0).ok());
+  ASSERT_TRUE(Next().has_value());
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_THAT(ErrorOf(box_), HasSubstr("was tried 3 times"));
+}
+
+TEST_F(ArrangementTrails, OutliveTheRemovalOfBlocksThatNobodyWants) {
+  ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
+  const IndexDirective asked = *world_.Asked(worker_);
+  ASSERT_TRUE(Tell(asked, 1, "a", 0).ok());
+  const auto there = [&] {
+    return world_->ReadBlock(BlockOf("a").sha256, 0, world_.now()).ok();
+  };
+  for (int i = 0; i < 9000; ++i) {  // two hours and a half
+    world_.Advance(std::chrono::seconds(1));
+    ASSERT_TRUE(world_.Beat(worker_).ok());
+    ASSERT_TRUE(world_
+                    ->NoteProgress({.dataset_id = asked.dataset_id,
+                                    .request_id = asked.request_id},
+                                   world_.now())
+                    .ok());
+  }
+  EXPECT_TRUE(there());
+  ASSERT_TRUE(List(asked, "part", 100).ok());
+  world_.Advance(std::chrono::hours(3));
+  EXPECT_FALSE(there());
 }
 
 TEST_F(Arrangements, AndTheirBasesSurviveARestart) {

@@ -2,17 +2,22 @@
 #include "worker/source/arranged/arrange.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "tests/worker/source/arranged/arranged_fixture.h"
+#include "tests/worker/source/arranged/kept_parts.h"
 
 namespace leat::worker {
 namespace {
 
 using testing::ElementsAre;
+using testing::Gt;
+using testing::Lt;
 
 class ArrangeTest : public ArrangedTest {};
 
@@ -108,6 +113,119 @@ TEST_F(ArrangeTest, EndsWhenTheWorkerStops) {
   EXPECT_TRUE(absl::IsCancelled(
       Made({.samples = {.begin = 0, .end = 5, .step = 1}}).status()));
 }
+
+// --- A listing that is killed, and goes on
+
+// 50,000 rows of a number and 0 to 6 tokens, and counts what is read of them.
+class CountedRows final : public Source {
+ public:
+  static constexpr uint64_t kRows = 50'000;
+
+  uint64_t num_samples() const override { return kRows; }
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    ++reads;
+    struct Row {
+      int64_t number;
+      std::array<int32_t, 6> tokens{};
+    };
+    const auto row = std::make_shared<Row>(Row{static_cast<int64_t>(sample)});
+    StoredSample stored;
+    stored.fields.push_back({std::as_bytes(std::span(&row->number, 1)), {}});
+    const auto tokens = std::span(row->tokens).first(sample % 7);
+    stored.fields.push_back(
+        {std::as_bytes(tokens), {static_cast<int64_t>(tokens.size())}});
+    stored.owner = row;
+    return stored;
+  }
+  const Digest& fingerprint() const override { return fingerprint_; }
+  std::string Describe(uint64_t sample) const override {
+    return fmt::format("row {}", sample);
+  }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return RecordPlace{.file = "/rows"};
+  }
+
+  mutable std::atomic<uint64_t> reads = 0;
+
+ private:
+  const Digest fingerprint_{};
+};
+
+class KilledListing : public testing::TestWithParam<bool> {
+ protected:
+  KilledListing() {
+    base_.name = "rows";
+    base_.fingerprint = HashOf("rows");
+    base_.shards = *ShardTable::Uniform(CountedRows::kRows, 1000);
+    base_.types = {{ValueType::Kind::kTensor, DType::kInt64, {}},
+                   {ValueType::Kind::kTensor, DType::kInt32, {-1}}};
+    if (GetParam())
+      arrangement_.where = "id < 40000 and id != 7";
+    else
+      arrangement_.pack =
+          PackNode{.packing = {.how = PackHow::kFit, .length = 16},
+                   .outputs = {1},
+                   .fill_values = {0}};
+  }
+  absl::StatusOr<BuiltIndex> Made(TrailKeeper* keeper) {
+    rows_.reads = 0;
+    return Arrange(arrangement_,
+                   {.base = base_,
+                    .reader = reader_,
+                    .source = rows_,
+                    .keeper = keeper,
+                    .trail = {.first_interval = Duration(1)}},
+                   {});
+  }
+
+  const Node reader_{
+      .op = "readers.parquet",
+      .inputs = {},
+      .args = {{"columns", std::vector<std::string>{"id", "tokens"}}}};
+  DatasetInfo base_;
+  CountedRows rows_;
+  Arrangement arrangement_;
+};
+
+TEST_P(KilledListing, GoesOnWhereItWas) {
+  const auto whole = Made(nullptr);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(rows_.reads, CountedRows::kRows);
+  KeptParts kept;
+  kept.most = 6;
+  EXPECT_TRUE(absl::IsCancelled(Made(&kept).status()));
+  const uint64_t before = rows_.reads;
+  EXPECT_THAT(before, Gt(CountedRows::kRows / 3));
+  EXPECT_THAT(kept.progress.walked, Gt(CountedRows::kRows / 3));
+  EXPECT_EQ(kept.progress.of, CountedRows::kRows);
+  kept.most = SIZE_MAX;
+  const auto again = Made(&kept);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fingerprint, whole->fingerprint);
+  EXPECT_EQ(again->blob, whole->blob);
+  // One part at most is read again of what was read before.
+  EXPECT_THAT(rows_.reads.load(), Lt(CountedRows::kRows - before + 5000));
+}
+
+TEST_P(KilledListing, ReadsWhatATrailDoesNotSayWell) {
+  const auto whole = Made(nullptr);
+  KeptParts kept;
+  ASSERT_TRUE(Made(&kept).ok());
+  for (std::string& part : kept.parts) {
+    stored::v1::ListingTrail trail;
+    ASSERT_TRUE(trail.ParseFromString(part));
+    for (auto& result : *trail.mutable_results()) result.set_result("\x80");
+    part = trail.SerializeAsString();
+  }
+  const auto again = Made(&kept);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(rows_.reads, CountedRows::kRows);
+  EXPECT_EQ(again->blob, whole->blob);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfAConditionAndOfLengths, KilledListing,
+                         testing::Bool());
 
 }  // namespace
 }  // namespace leat::worker
