@@ -11,6 +11,9 @@ from typing import Any
 class Document:
     """A document that has elements in a packed row (`leat.fn.pack`).
 
+        for document in job.record(17).documents:
+            print(document.path, document.index, document.begin, document.elements)
+
     Attributes:
         number: its number among the samples of the dataset that is packed.
         root, file, key, offset, size, index: where it is stored, as in `leat.Record`.
