@@ -260,17 +260,19 @@ class ShareLayout::Cutting {
     while (!places.empty()) {
       const size_t of_pass =
           std::min<uint64_t>(places.size(), samples - position);
-      const size_t begin = written_;
+      size_t written = written_;
       for (const uint32_t place : places.first(of_pass)) {
-        out_->positions[written_] = position++;
-        out_->slots[written_] = slots_[place];
-        written_ += slots_[place] != kNone;
+        const uint32_t slot = slots_[place];
+        out_->positions[written] = position++;
+        out_->slots[written] = slot;
+        written += slot != kNone;
       }
-      if (written_ > begin)
-        out_->list.push_back({.rows = written_ - begin,
+      if (written > written_)
+        out_->list.push_back({.rows = written - written_,
                               .source = source,
                               .pass = pass,
                               .run = run});
+      written_ = written;
       places = places.subspan(of_pass);
       ++pass;
       position = 0;

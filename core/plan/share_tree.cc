@@ -17,7 +17,8 @@
 // Consecutive rows are split together. For the next row k + 1 the remainder is
 // (remainder + q) mod R, and row k goes right if remainder + q reaches R. The
 // rows of a node that go left follow each other again, and so do those that go
-// right. So a row takes an addition and a comparison at each level.
+// right. So a row takes an addition and a comparison at each level. Many nodes
+// have one or two rows in the end, and these take no loop.
 //
 // Example, weights 7, 2, 1. First leaf 2 (weight 1) and leaf 1 (2) are joined:
 // node A weighs 3, leaf 1 is its left child. Then A and leaf 0 (7) are joined:
@@ -63,6 +64,17 @@ uint64_t Right(uint64_t k, uint64_t right_weight, uint64_t weight) {
   return static_cast<uint64_t>((Whole{k} * right_weight + (weight - 1) / 2) /
                                weight);
 }
+
+// The right children of the nodes on a path, with their rows, which wait until
+// the left ones are dealt out: at most one of each level. There is an array for
+// each number, since a number that was just written is not read fast as a part
+// of a whole entry.
+struct WaitingNodes {
+  std::array<uint32_t, kMostLevels> node;
+  std::array<uint64_t, kMostLevels> first;
+  std::array<uint32_t, kMostLevels> begin, end;
+  size_t count = 0;
+};
 
 }  // namespace
 
@@ -140,54 +152,73 @@ void ShareTree::DealOut(uint64_t k, std::span<uint32_t> order,
 template <class Whole>
 void ShareTree::Deal(uint64_t k, std::span<uint32_t> order,
                      std::vector<Hand>* hands) const {
-  // At most one entry of each level waits, so the array has room for all.
-  std::array<Rows, kMostLevels> waiting;
-  size_t num_waiting = 0;
-  Rows rows{root_, k, 0, static_cast<uint32_t>(order.size())};
+  WaitingNodes waiting;
+  // The rows of `number` from `first` on stand at `begin` to `end`.
+  Number number = root_;
+  uint64_t first = k;
+  uint32_t begin = 0, end = static_cast<uint32_t>(order.size());
   while (true) {
-    while (!IsLeaf(rows.node)) {
-      const Rows right = Split<Whole>(&rows, order);
-      if (rows.begin == rows.end)
-        rows = right;
-      else if (right.begin < right.end)
-        waiting[num_waiting++] = right;
+    while (!IsLeaf(number)) {
+      const Node& node = NodeOf(number);
+      const Whole scaled =
+          Whole{first} * node.right_weight + (node.weight - 1) / 2;
+      const auto before = static_cast<uint64_t>(scaled / node.weight);
+      const auto rest = static_cast<uint64_t>(scaled % node.weight);
+      const uint32_t left_end =
+          begin + Split(node, rest, order.subspan(begin, end - begin));
+      if (left_end == begin) {
+        number = node.right;
+        first = before;
+        continue;
+      }
+      if (left_end < end) {
+        const size_t i = waiting.count++;
+        waiting.node[i] = node.right;
+        waiting.first[i] = before;
+        waiting.begin[i] = left_end;
+        waiting.end[i] = end;
+      }
+      number = node.left;
+      first -= before;
+      end = left_end;
     }
-    hands->push_back({{rows.node, rows.first}, rows.begin, rows.end});
-    if (num_waiting == 0) return;
-    rows = waiting[--num_waiting];
+    hands->push_back({{number, first}, begin, end});
+    if (waiting.count == 0) return;
+    const size_t i = --waiting.count;
+    number = waiting.node[i];
+    first = waiting.first[i];
+    begin = waiting.begin[i];
+    end = waiting.end[i];
   }
 }
 
-template <class Whole>
-ShareTree::Rows ShareTree::Split(Rows* rows, std::span<uint32_t> order) const {
-  const Node& node = NodeOf(rows->node);
-  const Whole scaled =
-      Whole{rows->first} * node.right_weight + (node.weight - 1) / 2;
-  const auto before = static_cast<uint64_t>(scaled / node.weight);
-  auto rest = static_cast<uint64_t>(scaled % node.weight);
-  if (rows->end - rows->begin == 1) {
-    const bool goes_right = rest >= node.weight - node.right_weight;
-    const uint32_t end = goes_right ? rows->begin : rows->end;
-    const Rows right{node.right, before, end, rows->end};
-    *rows = {node.left, rows->first - before, rows->begin, end};
-    return right;
+uint32_t ShareTree::Split(const Node& node, uint64_t rest,
+                          std::span<uint32_t> order) {
+  const uint64_t right_weight = node.right_weight;
+  const uint64_t left_weight = node.weight - right_weight;
+  const bool first_left = rest < left_weight;
+  if (order.size() == 1) return first_left;
+  if (order.size() == 2) {
+    rest = first_left ? rest + right_weight : rest - left_weight;
+    const bool second_left = rest < left_weight;
+    const uint32_t first = order[0], second = order[1];
+    const bool swap = !first_left && second_left;
+    order[0] = swap ? second : first;
+    order[1] = swap ? first : second;
+    return uint32_t{first_left} + second_left;
   }
   std::array<uint32_t, kMostTogether> rights;
-  uint32_t left_end = rows->begin, num_rights = 0;
-  for (uint32_t i = rows->begin; i < rows->end; ++i) {
-    const uint32_t row = order[i];
-    rest += node.right_weight;
-    const bool right = rest >= node.weight;
-    rest -= right ? node.weight : 0;
-    order[left_end] = row;
+  uint32_t num_lefts = 0, num_rights = 0;
+  for (const uint32_t row : order) {
+    const bool right = rest >= left_weight;
+    rest = right ? rest - left_weight : rest + right_weight;
+    order[num_lefts] = row;
     rights[num_rights] = row;
-    left_end += !right;
+    num_lefts += !right;
     num_rights += right;
   }
-  std::copy_n(rights.begin(), num_rights, order.begin() + left_end);
-  const Rows right{node.right, before, left_end, rows->end};
-  *rows = {node.left, rows->first - before, rows->begin, left_end};
-  return right;
+  std::copy_n(rights.begin(), num_rights, order.begin() + num_lefts);
+  return num_lefts;
 }
 
 uint64_t ShareTree::Count(uint32_t leaf, uint64_t k) const {

@@ -102,22 +102,16 @@ class ShareTree {
   uint64_t WeightOf(Number number) const {
     return IsLeaf(number) ? weights_[number] : NodeOf(number).weight;
   }
-  // Rows of a node, which follow each other, and their places in an order.
-  struct Rows {
-    Number node = 0;
-    uint64_t first = 0;
-    uint32_t begin = 0, end = 0;
-  };
-
   // Those with k < sum_ (Walk, Deal) or k ≤ sum_, in numbers of type Whole.
   template <class Whole>
   Place Walk(uint64_t k) const;
   template <class Whole>
   void Deal(uint64_t k, std::span<uint32_t> order,
             std::vector<Hand>* hands) const;
-  // Leaves in `rows` those that go left, and returns those that go right.
-  template <class Whole>
-  Rows Split(Rows* rows, std::span<uint32_t> order) const;
+  // Moves the rows of a node that go left to the front, and returns how many
+  // these are. `rest`: the remainder of the first row's division.
+  static uint32_t Split(const Node& node, uint64_t rest,
+                        std::span<uint32_t> order);
   template <class Whole>
   uint64_t CountIn(uint32_t leaf, uint64_t k) const;
   template <class Whole>
