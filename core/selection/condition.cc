@@ -85,15 +85,7 @@ void AppendText(const Node& node, const std::vector<ColumnName>& columns,
 }
 
 bool HoldsIn(const Node& node, const ColumnValue& value) {
-  const auto at = std::lower_bound(
-      node.literals.begin(), node.literals.end(), value,
-      [](const Literal& entry, const ColumnValue& wanted) {
-        const Ordering ordering = Compare(ValueOf(entry), wanted);
-        // Numbers come before texts.
-        return ordering == Ordering::kLess ||
-               (ordering == Ordering::kNone &&
-                std::holds_alternative<std::string_view>(wanted));
-      });
+  const auto at = FirstNotBefore(node.literals, value);
   return at != node.literals.end() &&
          Compare(ValueOf(*at), value) == Ordering::kEqual;
 }

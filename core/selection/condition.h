@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/selection/column_range.h"
 #include "core/selection/column_value.h"
 
 namespace leat {
@@ -81,6 +82,9 @@ class Condition {
   // Returns whether the condition holds for these values. REQUIRES: `values`
   // is parallel to columns().
   bool Holds(std::span<const ColumnValue> values) const;
+  // Returns what it may be for samples whose values lie in these ranges.
+  // REQUIRES: as Holds.
+  Outcomes Within(std::span<const ColumnRange> ranges) const;
 
  private:
   Condition() = default;

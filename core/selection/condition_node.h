@@ -3,6 +3,7 @@
 // Node: a part of a Condition. Only condition*.cc use it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -57,6 +58,19 @@ inline bool IsBefore(const Literal& a, const Literal& b) {
   const bool text = std::holds_alternative<std::string>(a);
   if (text != std::holds_alternative<std::string>(b)) return !text;
   return Compare(ValueOf(a), ValueOf(b)) == Ordering::kLess;
+}
+
+// Returns the first of sorted literals that is not less than the value.
+inline std::vector<Literal>::const_iterator FirstNotBefore(
+    const std::vector<Literal>& literals, const ColumnValue& value) {
+  return std::lower_bound(
+      literals.begin(), literals.end(), value,
+      [](const Literal& entry, const ColumnValue& wanted) {
+        const Ordering ordering = Compare(ValueOf(entry), wanted);
+        return ordering == Ordering::kLess ||
+               (ordering == Ordering::kNone &&
+                std::holds_alternative<std::string_view>(wanted));
+      });
 }
 
 // Has the contract of Condition::Parse.

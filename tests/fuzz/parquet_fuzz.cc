@@ -33,6 +33,11 @@ ValueType TypeFor(const ParquetColumn& column) {
   return type;
 }
 
+// Reads all bytes of a text.
+void CompareAll(const ColumnValue& value) {
+  fuzz::Require(Compare(value, value) != Ordering::kLess);
+}
+
 void ReadUnit(const ParquetUnit& unit, const ParquetColumn& column) {
   const ValueType type = TypeFor(column);
   fuzz::Require(unit.state.empty() || unit.state.size() == unit.rows);
@@ -41,6 +46,7 @@ void ReadUnit(const ParquetUnit& unit, const ParquetColumn& column) {
     if (!bytes.ok()) continue;
     std::vector<std::byte> value(*bytes);
     ConvertParquet(unit, row, column, type, value);
+    if (column.lists == 0) CompareAll(ParquetValue(unit, row, column));
   }
 }
 
@@ -65,6 +71,9 @@ void Run(std::string_view bytes) {
       continue;
     for (size_t g = 0; g < std::min<size_t>(2, footer->group_rows.size());
          ++g) {
+      const ParquetStatistics known = footer->Statistics(g, c);
+      if (const auto* least = std::get_if<std::string>(&known.least))
+        CompareAll(std::string_view(*least));
       if (!footer->CheckChunk(input.size(), g, c, &error)) continue;
       const auto chunk = footer->OpenChunk(input, g, c, &error);
       if (chunk == nullptr) continue;

@@ -74,6 +74,11 @@ absl::StatusOr<int64_t> Source::IndexedColumn(std::string_view column,
   return Unimplemented("the index has no column \"{}\"", column);
 }
 
+absl::StatusOr<std::unique_ptr<StoredColumns>> Source::OpenColumns(
+    std::span<const std::string>) const {
+  return Unimplemented("records have no columns");
+}
+
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits) {
   RETURN_IF_ERROR(WantValues(reader));

@@ -21,6 +21,7 @@
 #include "core/plan/passed_over.h"
 #include "core/plan/selection.h"
 #include "core/plan/shard_table.h"
+#include "core/selection/column_range.h"
 #include "worker/sample/stored_sample.h"
 
 namespace leat::worker {
@@ -110,6 +111,28 @@ struct RowDocuments {
   std::vector<RowDocument> listed;
 };
 
+// Some columns of stored records, which need not be outputs of the reader.
+// Thread-safe.
+class StoredColumns {
+ public:
+  virtual ~StoredColumns() = default;
+  // Returns whether the column has texts, and not numbers.
+  virtual bool IsText(size_t column) const = 0;
+  // A run of samples, and what is known of them before they are read.
+  struct Run {
+    uint64_t end = 0;                   // the sample behind the last
+    std::vector<ColumnRange> ranges;    // of each column
+    std::shared_ptr<const void> owner;  // of texts
+  };
+  // Errors: as Source::Read.
+  virtual absl::StatusOr<Run> RunAt(uint64_t sample) const = 0;
+  // Sets the values of a sample, one for each column. `owner` keeps texts.
+  // Errors: as Source::Read. Blocks on storage.
+  virtual absl::Status Read(
+      uint64_t sample, std::span<ColumnValue> values,
+      std::vector<std::shared_ptr<const void>>* owners) const = 0;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -172,6 +195,12 @@ class Source {
   // kUnimplemented: the index does not hold it. kUnavailable: as Locate.
   virtual absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                                 uint64_t sample) const;
+  // Opens columns of the stored records. The source outlives them.
+  // kUnimplemented: the format has no columns. kInvalidArgument: there is no
+  // such column, or it has neither one number nor one text a record. Others:
+  // storage's.
+  virtual absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string> names) const;
   // True if a read may wait for the network before it reaches the file.
   virtual bool waits() const { return false; }
 };

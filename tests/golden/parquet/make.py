@@ -3,6 +3,7 @@
 with its release: change the tests' files only where they are to hold something else."""
 
 import pathlib
+import struct
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,33 @@ def write(name, columns, **options):
     pq.write_table(pa.table(columns), FOLDER / f"{name}.parquet", **{**SMALL, **options})
 
 
+def write_grouped():
+    """Forty rows in groups of eight, with statistics, without, and with some that lie."""
+    ids = range(40)
+    columns = {"id": pa.array(ids, pa.int64()),
+               "small": pa.array([200 + i for i in ids], pa.uint8()),
+               "part": pa.array([f"{'abcde'[i // 8]}/{i}" for i in ids]),
+               "score": pa.array([float("nan") if i % 8 == 3 else i + 0.1 for i in ids], pa.float64()),
+               "maybe": pa.array([None if i // 8 == 1 or i == 20 else i for i in ids], pa.int32()),
+               "flag": pa.array([i >= 16 for i in ids]),
+               "list": pa.array([[i] for i in ids], pa.list_(pa.int32())),
+               "date": pa.array(ids, pa.date32())}
+    options = {"row_group_size": 8, "store_schema": False}
+    write("grouped", columns, **options, write_statistics=True)
+    write("grouped_without", columns, **options)
+    # The second group's ids are said to be 108 to 115, and the third's 7 to -7.
+    path = FOLDER / "grouped.parquet"
+    stored = bytearray(path.read_bytes())
+    footer = len(stored) - 8 - struct.unpack("<I", stored[-8:-4])[0]
+    for true, lie in {8: 108, 15: 115, 16: 7, 23: -7}.items():
+        before, after = (b"\x08" + struct.pack("<q", value) for value in (true, lie))
+        assert 1 <= stored.count(before, footer) <= 2, true
+        stored[footer:] = stored[footer:].replace(before, after)
+    (FOLDER / "grouped_lying.parquet").write_bytes(stored)
+
+
 def main():
+    write_grouped()
     # Ten rows in groups of four, a page every two rows.
     pages = {"row_group_size": 4, "data_page_size": 1, "write_batch_size": 2, "compression": "zstd"}
     flat = {"image": pa.array([{"bytes": b"image-%d" % i, "path": None} for i in range(10)]),

@@ -77,7 +77,7 @@ class Filter {
   }
   absl::Status Flush() {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> holds,
-                     columns_->reads_records() ? TakeOrEvaluate() : Evaluate());
+                     columns_->reads_storage() ? TakeOrEvaluate() : Evaluate());
     for (size_t i = 0; i < samples_.size(); ++i)
       if (holds[i] != 0) RETURN_IF_ERROR(writer_->Add(samples_[i]));
     const uint64_t walked = samples_.size();
@@ -179,8 +179,8 @@ absl::Status WriteChosen(const Arrangement& arrangement,
                                              .source = from.source,
                                              .image_size = from.image_size}));
   Filter filter(
-      fmt::format("dataset=\"{}\" samples={} reads_records={}", from.base.name,
-                  from.base.shards.num_samples(), columns.reads_records()),
+      fmt::format("dataset=\"{}\" samples={} reads_storage={}", from.base.name,
+                  from.base.shards.num_samples(), columns.reads_storage()),
       &columns, &limits, trail, writer);
   RETURN_IF_ERROR(
       for_each([&](uint64_t sample) { return filter.Add(sample); }));

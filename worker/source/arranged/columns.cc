@@ -76,6 +76,8 @@ struct Columns::Record {
   std::optional<RecordPlace> place;
   std::string name;
   std::optional<absl::StatusOr<ImageSize>> size;
+  std::vector<ColumnValue> columns;  // stored ones
+  std::vector<std::shared_ptr<const void>> owners;
 };
 
 Columns::Columns(const Condition& condition, const ColumnSource& from)
@@ -92,14 +94,53 @@ absl::StatusOr<Columns> Columns::Bind(const Condition& condition,
   Columns bound(condition, from);
   for (size_t i = 0; i < condition.columns().size(); ++i) {
     const ColumnName& name = condition.columns()[i];
-    std::optional<Column> column = bound.Find(name);
-    if (!column) return bound.Unknown(name);
+    std::string why;
+    std::optional<Column> column;
+    if (name.length || !bound.HasIndexed(name.name)) {
+      ASSIGN_OR_RETURN(column, bound.FindStored(name, &why));
+    }
+    if (!column) column = bound.Find(name);
+    if (!column) return bound.Unknown(name, why);
     RETURN_IF_ERROR(bound.CheckUse(name, *column, condition.uses()[i]));
     bound.reads_records_ =
         bound.reads_records_ || column->kind >= Kind::kNumber;
     bound.columns_.push_back(*std::move(column));
   }
+  RETURN_IF_ERROR(bound.OpenStored());
   return bound;
+}
+
+absl::StatusOr<std::optional<Columns::Column>> Columns::FindStored(
+    const ColumnName& name, std::string* why) const {
+  const auto opened = from_.source.OpenColumns({&name.name, 1});
+  if (opened.ok()) {
+    if (!name.length)
+      return Column{
+          .kind = (*opened)->IsText(0) ? Kind::kStoredText : Kind::kStored,
+          .name = name.name};
+    if ((*opened)->IsText(0))
+      return Column{.kind = Kind::kStoredLength, .name = name.name};
+    return std::nullopt;
+  }
+  if (!absl::IsUnimplemented(opened.status()) &&
+      !absl::IsInvalidArgument(opened.status()))
+    return opened.status();
+  if (absl::IsInvalidArgument(opened.status())) *why = Message(opened.status());
+  return std::nullopt;
+}
+
+// All of them are opened together, so that a row group is looked at once.
+absl::Status Columns::OpenStored() {
+  std::vector<std::string> names;
+  for (Column& column : columns_) {
+    if (!IsStored(column.kind)) continue;
+    column.output = names.size();
+    names.push_back(column.name);
+  }
+  num_stored_ = names.size();
+  if (names.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(stored_, from_.source.OpenColumns(names));
+  return absl::OkStatus();
 }
 
 bool Columns::HasIndexed(std::string_view column) const {
@@ -139,7 +180,7 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
 std::vector<std::string> Columns::Known() const {
   std::vector<std::string> known;
   for (const char* name :
-       {"name", "bytes", "length", "label", "width", "height"})
+       {"name", "bytes", "length", "label", "objects", "width", "height"})
     if (std::ranges::find(outputs_, name) == outputs_.end() &&
         Find({.name = name, .length = false}))
       known.emplace_back(name);
@@ -154,7 +195,8 @@ std::vector<std::string> Columns::Known() const {
   return known;
 }
 
-absl::Status Columns::Unknown(const ColumnName& name) const {
+absl::Status Columns::Unknown(const ColumnName& name,
+                              const std::string& why) const {
   const std::vector<std::string> known = Known();
   const std::string text = TextOf(name);
   const auto nearest = std::ranges::min_element(
@@ -163,14 +205,15 @@ absl::Status Columns::Unknown(const ColumnName& name) const {
   const bool near =
       nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
   return InvalidArgument(
-      "where: unknown column {}{}; the columns of {} are {}", text,
+      "where: unknown column {}{}; the columns of {} are {}{}", text,
       near ? fmt::format(", did you mean {}?", *nearest) : "", from_.reader.op,
-      fmt::join(known, ", "));
+      fmt::join(known, ", "), why.empty() ? "" : "; of the files: " + why);
 }
 
 absl::Status Columns::CheckUse(const ColumnName& name, const Column& column,
                                Condition::Use use) const {
-  const bool text = column.kind == Kind::kName || column.kind == Kind::kText;
+  const bool text = column.kind == Kind::kName || column.kind == Kind::kText ||
+                    column.kind == Kind::kStoredText;
   if (text ? !use.number : !use.text) return absl::OkStatus();
   return InvalidArgument("where: column {} is a {}, and is compared with a {}",
                          TextOf(name), text ? "text" : "number",
@@ -214,6 +257,13 @@ absl::StatusOr<ColumnValue> Columns::ValueOf(const Column& column,
     if (name.starts_with(folder_)) name.remove_prefix(folder_.size());
     return name;
   }
+  if (IsStored(column.kind)) {
+    const ColumnValue& value = record->columns[column.output];
+    const auto* text = std::get_if<std::string_view>(&value);
+    if (column.kind != Kind::kStoredLength) return value;
+    return text == nullptr ? ColumnValue()
+                           : ColumnValue(static_cast<int64_t>(text->size()));
+  }
   const absl::StatusOr<StoredSample>& stored = *record->stored;
   if (!stored.ok()) return ColumnValue();
   if (column.kind != Kind::kWidth && column.kind != Kind::kHeight)
@@ -225,25 +275,72 @@ absl::StatusOr<ColumnValue> Columns::ValueOf(const Column& column,
   return int64_t{column.kind == Kind::kWidth ? size.width : size.height};
 }
 
+// Only the record itself may be at fault: then it has no values.
+bool Columns::EndsListing(const absl::Status& status) {
+  const std::optional<Fault> fault = FaultOf(status);
+  return !status.ok() && fault && *fault != Fault::kSample;
+}
+
+absl::StatusOr<std::vector<size_t>> Columns::Undecided(
+    std::span<const uint64_t> samples, std::span<uint8_t> holds) const {
+  std::vector<size_t> undecided;
+  uint64_t begin = 0, end = 0;  // of the samples that `outcomes` are of
+  Outcomes outcomes;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (stored_ != nullptr && (samples[i] < begin || samples[i] >= end)) {
+      begin = samples[i];
+      end = begin + 1;
+      outcomes = {};
+      const auto run = stored_->RunAt(begin);
+      if (EndsListing(run.status()))
+        return Annotate(run.status(), from_.source.Describe(begin));
+      if (run.ok()) {
+        end = run->end;
+        std::vector<ColumnRange> ranges(columns_.size());
+        for (size_t c = 0; c < columns_.size(); ++c)
+          if (IsStored(columns_[c].kind) &&
+              columns_[c].kind != Kind::kStoredLength)
+            ranges[c] = run->ranges[columns_[c].output];
+        outcomes = condition_.Within(ranges);
+      }
+    }
+    holds[i] = outcomes.may_hold ? 1 : 0;
+    if (outcomes.may_hold && outcomes.may_fail) undecided.push_back(i);
+  }
+  return undecided;
+}
+
+absl::Status Columns::ReadStored(uint64_t sample, Record* record) const {
+  if (stored_ == nullptr) return absl::OkStatus();
+  record->columns.resize(num_stored_);
+  const absl::Status read =
+      stored_->Read(sample, record->columns, &record->owners);
+  if (EndsListing(read)) return Annotate(read, from_.source.Describe(sample));
+  if (!read.ok()) std::ranges::fill(record->columns, ColumnValue());
+  return absl::OkStatus();
+}
+
 absl::Status Columns::Evaluate(std::span<const uint64_t> samples,
                                std::span<uint8_t> holds) const {
+  ASSIGN_OR_RETURN(const std::vector<size_t> undecided,
+                   Undecided(samples, holds));
+  std::vector<uint64_t> wanted;
+  for (const size_t i : undecided) wanted.push_back(samples[i]);
   std::vector<absl::StatusOr<StoredSample>> stored;
-  if (reads_records_) stored = from_.source.ReadMany(samples);
+  if (reads_records_) stored = from_.source.ReadMany(wanted);
   std::vector<ColumnValue> values(columns_.size());
-  for (size_t i = 0; i < samples.size(); ++i) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
     Record record;
     if (reads_records_) {
       record.stored = &stored[i];
-      const absl::Status& status = stored[i].status();
-      const std::optional<Fault> fault = FaultOf(status);
-      // Only the record itself may be at fault: then it has no values.
-      if (!status.ok() && fault && *fault != Fault::kSample)
-        return Annotate(status, from_.source.Describe(samples[i]));
+      if (EndsListing(stored[i].status()))
+        return Annotate(stored[i].status(), from_.source.Describe(wanted[i]));
     }
+    RETURN_IF_ERROR(ReadStored(wanted[i], &record));
     for (size_t c = 0; c < columns_.size(); ++c) {
-      ASSIGN_OR_RETURN(values[c], ValueOf(columns_[c], samples[i], &record));
+      ASSIGN_OR_RETURN(values[c], ValueOf(columns_[c], wanted[i], &record));
     }
-    holds[i] = condition_.Holds(values) ? 1 : 0;
+    holds[undecided[i]] = condition_.Holds(values) ? 1 : 0;
   }
   return absl::OkStatus();
 }

@@ -7,20 +7,26 @@
 //                  the reader's folder
 //   bytes          the record's size, if the index has it
 //   label          a class, if the reader has classes
+//   objects        how many of a COCO file's objects are in the image
 //   width, height  of the image, as it is shown: from the index or its header
 //   OUTPUT         a reader's output of one number, or of bytes, which are text
-//   length(OUTPUT) the first axis of an output, or its bytes
+//   COLUMN         of a format with columns: one of one number or text, whether
+//                  or not it is an output; comes before all others but label
+//   length(OUTPUT) the first axis of an output, or its bytes; of a column its
+//                  bytes
 //   length         the same of a reader with one output that has no name, if
 //                  the index has it
 //
-// Columns that the index does not hold are read from the records. A value that
-// a record does not have, or a record that cannot be decoded, is nothing.
+// Columns that the index does not hold are read from the records; stored columns
+// without the others, and only where their statistics do not decide. A value
+// that a record does not have, or a record that cannot be decoded, is nothing.
 //
 // Immutable; thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,8 +60,8 @@ class Columns {
   static absl::StatusOr<Columns> Bind(const Condition& condition,
                                       const ColumnSource& from);
 
-  // True if the records have to be read.
-  bool reads_records() const { return reads_records_; }
+  // True if storage has to be read.
+  bool reads_storage() const { return reads_records_ || stored_ != nullptr; }
   // Sets holds[i] to whether the condition holds for samples[i]. Reads the
   // records together. Errors: storage's, with the record's name.
   absl::Status Evaluate(std::span<const uint64_t> samples,
@@ -66,6 +72,9 @@ class Columns {
     kName,
     kBytes,
     kIndexed,
+    kStored,  // a number
+    kStoredText,
+    kStoredLength,
     kNumber,
     kText,
     kLength,
@@ -74,23 +83,38 @@ class Columns {
   };
   struct Column {
     Kind kind = Kind::kName;
-    std::string name;   // of kIndexed
-    size_t output = 0;  // of the reader
+    std::string name;   // of kIndexed, kStored
+    size_t output = 0;  // of the reader; of kStored: in stored_
   };
   struct Record;
+
+  static bool IsStored(Kind kind) {
+    return kind >= Kind::kStored && kind <= Kind::kStoredLength;
+  }
+  static bool EndsListing(const absl::Status& status);
 
   Columns(const Condition& condition, const ColumnSource& from);
 
   // Returns nullopt if there is no such column.
   std::optional<Column> Find(const ColumnName& name) const;
+  // Does the same for a column of the stored records; `why` says why there is
+  // none. Errors: storage's.
+  absl::StatusOr<std::optional<Column>> FindStored(const ColumnName& name,
+                                                   std::string* why) const;
+  absl::Status OpenStored();
   absl::Status CheckUse(const ColumnName& name, const Column& column,
                         Condition::Use use) const;
-  absl::Status Unknown(const ColumnName& name) const;
+  absl::Status Unknown(const ColumnName& name, const std::string& why) const;
   std::vector<std::string> Known() const;
   bool HasIndexed(std::string_view column) const;
   absl::StatusOr<ColumnValue> ValueOf(const Column& column, uint64_t sample,
                                       Record* record) const;
   ColumnValue OfOutput(const Column& column, const StoredSample& stored) const;
+  // Decides for the samples that ranges are enough for. Returns the places of
+  // the others.
+  absl::StatusOr<std::vector<size_t>> Undecided(
+      std::span<const uint64_t> samples, std::span<uint8_t> holds) const;
+  absl::Status ReadStored(uint64_t sample, Record* record) const;
 
   const Condition condition_;
   const ColumnSource from_;
@@ -98,6 +122,8 @@ class Columns {
   const std::vector<std::string> outputs_;  // their names
   std::vector<Column> columns_;             // as the condition's
   bool reads_records_ = false;
+  std::shared_ptr<const StoredColumns> stored_;  // nullptr: none is named
+  size_t num_stored_ = 0;
   size_t image_ = 0;  // the output of encoded images; outputs_.size(): none
 };
 

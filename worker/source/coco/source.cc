@@ -58,6 +58,7 @@ class CocoSource final : public Source {
     const CocoTable::Sample at = table_.at(sample);
     if (column == "width" && at.width > 0) return at.width;
     if (column == "height" && at.height > 0) return at.height;
+    if (column == "objects") return static_cast<int64_t>(at.labels.size());
     return Source::IndexedColumn(column, sample);
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;

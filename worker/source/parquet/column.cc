@@ -261,4 +261,26 @@ void ConvertParquet(const ParquetUnit& unit, uint64_t row,
            to.data() + i * size);
 }
 
+ColumnValue ParquetValue(const ParquetUnit& unit, uint64_t row,
+                         const ParquetColumn& column) {
+  if (!unit.state.empty() && unit.state[row] != ParquetRow::kValue) return {};
+  if (column.element == Element::kBytes)
+    return std::string_view(
+        reinterpret_cast<const char*>(unit.items[row].data()),
+        unit.items[row].size());
+  const uint8_t* const at = unit.numbers.data() + row * unit.width;
+  switch (column.element) {
+    case Element::kBool:
+      return int64_t{*at != 0};
+    case Element::kFloat16:
+      return double{FloatOfHalf(Stored<uint16_t>(at))};
+    case Element::kFloat32:
+      return double{Stored<float>(at)};
+    case Element::kFloat64:
+      return Stored<double>(at);
+    default:
+      return Whole(column.element, unit.width, at);
+  }
+}
+
 }  // namespace leat::worker

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
+#include "core/selection/column_value.h"
 #include "worker/source/parquet/arrow/library.h"
 #include "worker/source/source.h"
 #include "worker/source/storage/storage.h"
@@ -81,7 +83,22 @@ void ConvertParquet(const ParquetUnit& unit, uint64_t row,
                     const ParquetColumn& column, const ValueType& type,
                     std::span<std::byte> to);
 
+// Returns the value of a row as a condition compares it; nothing: null. Texts
+// refer to the unit. REQUIRES: the column is in no list, and not kOther; row <
+// unit.rows.
+ColumnValue ParquetValue(const ParquetUnit& unit, uint64_t row,
+                         const ParquetColumn& column);
+
 // --- The source -------------------------------------------------------------
+
+struct ParquetGroups;
+// Has the contract of Source::OpenColumns, for a source with these groups and
+// options. A column that is an output has the output's values: a float64 is
+// rounded.
+absl::StatusOr<std::unique_ptr<StoredColumns>> OpenParquetColumns(
+    const ParquetGroups& groups, const ParquetOptions& options,
+    std::span<const std::string> names, const ParquetLibrary& library,
+    const SourceLimits& limits);
 
 // Have the contracts of SourceFormat. kNotFound: no rows, or no such column.
 absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,

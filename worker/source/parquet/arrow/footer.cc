@@ -9,6 +9,7 @@
 #include "arrow/util/config.h"
 #include "parquet/metadata.h"
 #include "parquet/schema.h"
+#include "parquet/statistics.h"
 #include "parquet/types.h"
 #include "worker/source/parquet/arrow/chunk.h"
 
@@ -97,6 +98,62 @@ ParquetColumn Described(const parquet::ColumnDescriptor& column) {
   return described;
 }
 
+template <class Type>
+auto BoundsOf(const parquet::Statistics& statistics) {
+  const auto& typed =
+      static_cast<const parquet::TypedStatistics<Type>&>(statistics);
+  return std::pair(typed.min(), typed.max());
+}
+
+// Sets the bounds of what ParquetElement says the values are.
+void SetBounds(const parquet::Statistics& statistics, ParquetElement element,
+               uint32_t length, ParquetStatistics* to) {
+  using E = ParquetElement;
+  const auto set = [to](auto bounds) {
+    to->least = bounds.first;
+    to->most = bounds.second;
+  };
+  const auto whole = [&set](auto bounds) {
+    set(std::pair<int64_t, int64_t>(bounds.first, bounds.second));
+  };
+  const auto text = [&set, length](const auto& bounds) {
+    const auto of = [length](const auto& value) {
+      uint32_t size = length;
+      if constexpr (requires { value.len; }) size = value.len;
+      return std::string(reinterpret_cast<const char*>(value.ptr), size);
+    };
+    set(std::pair(of(bounds.first), of(bounds.second)));
+  };
+  switch (element) {
+    case E::kBool:
+      return whole(BoundsOf<parquet::BooleanType>(statistics));
+    case E::kInt8:
+    case E::kInt16:
+    case E::kInt32:
+      return whole(BoundsOf<parquet::Int32Type>(statistics));
+    case E::kUint8:
+    case E::kUint16:
+    case E::kUint32: {
+      const auto bounds = BoundsOf<parquet::Int32Type>(statistics);
+      return whole(std::pair(static_cast<uint32_t>(bounds.first),
+                             static_cast<uint32_t>(bounds.second)));
+    }
+    case E::kInt64:
+      return whole(BoundsOf<parquet::Int64Type>(statistics));
+    case E::kFloat32:
+      return set(
+          std::pair<double, double>(BoundsOf<parquet::FloatType>(statistics)));
+    case E::kFloat64:
+      return set(BoundsOf<parquet::DoubleType>(statistics));
+    case E::kBytes:
+      return length > 0 ? text(BoundsOf<parquet::FLBAType>(statistics))
+                        : text(BoundsOf<parquet::ByteArrayType>(statistics));
+    case E::kFloat16:
+    case E::kOther:
+      return;
+  }
+}
+
 class ArrowFooter final : public ParquetFooter {
  public:
   ArrowFooter(const ParquetInput& input, const ParquetBounds& bounds)
@@ -143,6 +200,30 @@ class ArrowFooter final : public ParquetFooter {
   } catch (...) {
     *error = CaughtError();
     return false;
+  }
+
+  ParquetStatistics Statistics(size_t group, size_t column) const override {
+    try {
+      ParquetStatistics known;
+      const auto chunk = metadata_->RowGroup(static_cast<int>(group))
+                             ->ColumnChunk(static_cast<int>(column));
+      if (!chunk->is_stats_set()) return known;
+      const auto statistics = chunk->statistics();
+      if (statistics == nullptr) return known;
+      if (statistics->HasNullCount() && statistics->null_count() >= 0)
+        known.nulls = static_cast<uint64_t>(statistics->null_count());
+      const parquet::ColumnDescriptor& description =
+          *metadata_->schema()->Column(static_cast<int>(column));
+      const bool fixed =
+          description.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY;
+      if (statistics->HasMinMax())
+        SetBounds(*statistics, columns[column].element,
+                  fixed ? static_cast<uint32_t>(description.type_length()) : 0,
+                  &known);
+      return known;
+    } catch (...) {
+      return {};
+    }
   }
 
  private:

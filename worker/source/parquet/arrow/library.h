@@ -16,8 +16,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace leat::worker {
@@ -80,6 +82,15 @@ struct ParquetColumn {
 
 enum class ParquetRow : uint8_t { kValue, kNull, kNullElement };
 
+// The statistics of a chunk say this of its values. They are not compared with
+// the values.
+struct ParquetStatistics {
+  // No value is less, and none is greater; kBytes as texts. monostate: not
+  // known.
+  std::variant<std::monostate, int64_t, double, std::string> least, most;
+  std::optional<uint64_t> nulls;
+};
+
 // The rows of a unit.
 class ParquetUnit {
  public:
@@ -123,12 +134,17 @@ class ParquetFooter {
   virtual bool CheckChunk(uint64_t file_bytes, size_t group, size_t column,
                           ParquetError* error) const = 0;
 
+  // Returns what is known; nothing, if the statistics are malformed, or of a
+  // writer whose order of values is not known. REQUIRES: such a group and
+  // column.
+  virtual ParquetStatistics Statistics(size_t group, size_t column) const = 0;
+
   uint64_t bytes = 0;  // its approximate cost
   std::vector<ParquetColumn> columns;
   std::vector<uint64_t> group_rows;
 };
 
-inline constexpr uint32_t kParquetInterface = 1;
+inline constexpr uint32_t kParquetInterface = 2;
 
 struct ParquetLibrary {
   uint32_t interface = 0;
