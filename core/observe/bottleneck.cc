@@ -79,13 +79,15 @@ double BusyShare(const WorkerStatistics& worker) {
   return worker.reading + worker.decoding;
 }
 
-// Returns the share of time in which a worker could not have done more: its
-// threads work or wait for records, or its streams or GPUs are busy. Storage
-// that is slow for all workers, or a network that they share, is rarely fair to
-// them: the one that gets the least is waited for, and the others have no time.
-double OccupiedShare(const WorkerStatistics& worker) {
-  return std::max(
-      {BusyShare(worker) + worker.for_input, worker.sending, worker.device});
+// Returns the share of time in which `others` could not have done more: their
+// threads work or wait for records, their GPUs are busy, or they have rows to
+// send while the worker that is waited for has some, too (`its_sending`).
+// Storage that is slow for all workers, or a network that they share, is rarely
+// fair to them: the one that gets the least is waited for, and the others have
+// no time. Rows of one side alone may also wait for a busy processor.
+double OccupiedShare(const WorkerStatistics& others, double its_sending) {
+  return std::max({BusyShare(others) + others.for_input, others.device,
+                   std::min(others.sending, its_sending)});
 }
 
 // Factors that multiply the thresholds.
@@ -179,7 +181,8 @@ class Judge {
     const double share = RowsShare();
     if (waited < kOverItsShare * share) return false;
     const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
-    const double occupied = OccupiedShare(others) * by_.straggler;
+    const double occupied =
+        OccupiedShare(others, SendingOfWaitedFor()) * by_.straggler;
     return others.threads > 0 && occupied < kBusyShare &&
            occupied < kCouldDoAll * (1 - share);
   }
@@ -189,6 +192,12 @@ class Judge {
     for (const WorkerStatistics& worker : workers_)
       if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)
         return worker.rows_per_s / mean_.rows_per_s;
+    return 0;
+  }
+
+  double SendingOfWaitedFor() const {
+    for (const WorkerStatistics& worker : workers_)
+      if (worker.name == consumer_.waited_for) return worker.sending;
     return 0;
   }
 

@@ -223,6 +223,11 @@ TEST(FindBottleneck, NoStragglerWhereAllWaitForTheSame) {
   EXPECT_EQ(of([](WorkerStatistics& w) { w.sending = 0.95; }), Limit::kNetwork);
   EXPECT_EQ(of([](WorkerStatistics& w) { w.device = 0.95; }),
             Limit::kDecodeGpu);
+  // Only the others' rows wait to be sent, as on a host that is busy.
+  std::vector<WorkerStatistics> workers = Idle();
+  workers[0].rows_per_s = 300;
+  workers[1].sending = 0.6;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
 }
 
 TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
