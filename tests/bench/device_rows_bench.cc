@@ -102,27 +102,31 @@ size_t PutBlocks(JpegDecoder& decoder, const Photo& photo, const JpegForm* form,
   WriteJpegPayload(blocks, memory.Take(bytes));
   return bytes;
 }
-size_t PutCodes(JpegDecoder& decoder, const Photo& photo, Memory& memory) {
+size_t PutCodes(JpegDecoder& decoder, const Photo& photo, const JpegForm* index,
+                Memory& memory) {
   static WindowCodes& codes = *new WindowCodes;
-  if (!decoder.Open(photo.bytes(), photo.seek_index.get()).ok()) return 0;
+  if (!decoder.Open(photo.bytes(), index).ok()) return 0;
   const auto of = decoder.BlocksOf(photo.window, false);
-  if (!of || !decoder.FindCodes(*of, &codes)) return 0;
+  if (!of || !decoder.FindCodes(*of, &codes).value_or(false)) return 0;
   const size_t bytes = CodesPayloadBytes(codes);
   std::byte* const to = memory.Take(bytes);
-  WriteCodesPayload(codes, DeviceAddress::Of(to), to);
+  WriteCodesPayload(codes, DeviceAddress::Of(to), DeviceAddress::Of(to), to);
   return bytes;
 }
 
 constexpr const char* kNames[] = {
-    "seek index, codes by kernels", "kept coefficients",
-    "seek index, codes by the host", "the file alone"};
+    "seek index, codes by kernels", "the file alone, by kernels",
+    "kept coefficients", "seek index, codes by the host",
+    "the file alone, by the host"};
 constexpr size_t kWays = std::size(kNames);
 
 size_t Put(size_t way, JpegDecoder& decoder, const Photo& photo,
            Memory& memory) {
-  if (way == 0) return PutCodes(decoder, photo, memory);
-  const JpegForm* const form = way == 1   ? photo.coefficients.get()
-                               : way == 2 ? photo.seek_index.get()
+  const JpegForm* const index = photo.seek_index.get();
+  if (way < 2)
+    return PutCodes(decoder, photo, way == 0 ? index : nullptr, memory);
+  const JpegForm* const form = way == 2   ? photo.coefficients.get()
+                               : way == 3 ? index
                                           : nullptr;
   return PutBlocks(decoder, photo, form, memory);
 }

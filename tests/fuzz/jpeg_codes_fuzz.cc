@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that decode a JPEG's codes against the host's reading of the same
-// codes, and against libjpeg. An input is a choice of windows (9 bytes), changes
-// of the file's data after its seek index is made (a count, and 5 bytes each),
-// and a file, which may be damaged. For every file that has an index: kernels
-// accept a window if the host does, with the pixels of libjpeg. With changed
-// data they accept nothing that the host refuses, and what both accept has the
-// same pixels.
+// Kernels that decode a JPEG's codes, with a seek index and without one, against
+// the host's reading of the same codes, and against libjpeg. An input is a
+// choice of windows (9 bytes), changes of the file's data after its seek index
+// is made (a count, and 5 bytes each), and a file, which may be damaged.
+//
+// For every file: what kernels accept without an index has the pixels of
+// libjpeg, which finds the file sound as far as the window needs it. For every
+// file that has an index: kernels accept a window if the host does, with the
+// pixels of libjpeg. With changed data they accept nothing that the host
+// refuses, and what both accept has the same pixels.
 #include <array>
 #include <cstring>
 
@@ -60,8 +63,8 @@ using Pixels = std::optional<std::vector<uint8_t>>;
 
 // Returns the window's pixels from blocks that the host reads.
 Pixels ByHost(std::span<const std::byte> file, const Rect& window, bool gray,
-              const JpegForm& index, JpegDecoder& decoder) {
-  if (!decoder.Open(file, &index).ok()) return std::nullopt;
+              const JpegForm* index, JpegDecoder& decoder) {
+  if (!decoder.Open(file, index).ok()) return std::nullopt;
   const auto of = decoder.BlocksOf(window, gray);
   JpegBlocks blocks;
   if (!of || !decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value_or(false))
@@ -69,14 +72,16 @@ Pixels ByHost(std::span<const std::byte> file, const Rect& window, bool gray,
   return PixelsOf(blocks);
 }
 
-// Returns the same from codes. *found: the index leads to them.
+// Returns the same from codes. *found: the index leads to them, or there is
+// none.
 Pixels ByDevice(std::span<const std::byte> file, const Rect& window, bool gray,
-                const JpegForm& index, JpegDecoder& decoder, bool* found) {
+                const JpegForm* index, JpegDecoder& decoder, bool* found) {
   *found = false;
-  if (!decoder.Open(file, &index).ok()) return std::nullopt;
+  if (!decoder.Open(file, index).ok()) return std::nullopt;
   const auto of = decoder.BlocksOf(window, gray);
   WindowCodes codes;
-  if (!of || !decoder.FindCodes(*of, &codes)) return std::nullopt;
+  if (!of || !decoder.FindCodes(*of, &codes).value_or(false))
+    return std::nullopt;
   *found = true;
   return PixelsOf(codes);
 }
@@ -113,10 +118,22 @@ void CheckChanged(std::span<const std::byte> file, const Choice& choice,
   changed.shrink_to_fit();
   bool found = false;
   const Pixels device =
-      ByDevice(changed, window, choice.gray(), index, decoder, &found);
+      ByDevice(changed, window, choice.gray(), &index, decoder, &found);
   if (device)
     fuzz::Require(device ==
-                  ByHost(changed, window, choice.gray(), index, decoder));
+                  ByHost(changed, window, choice.gray(), &index, decoder));
+}
+
+// Kernels that find their places by themselves.
+void CheckSynced(std::span<const std::byte> file, const Rect& window, bool gray,
+                 JpegDecoder& decoder) {
+  bool found = false;
+  const Pixels device = ByDevice(file, window, gray, nullptr, decoder, &found);
+  if (!device) return;
+  const WindowOfJpeg plain = DecodeJpeg(decoder, file, window, gray);
+  fuzz::Require(plain.status.ok() && plain.damage.ok() &&
+                plain.pixels == *device);
+  fuzz::Require(device == ByHost(file, window, gray, nullptr, decoder));
 }
 
 void Run(std::string_view text) {
@@ -128,12 +145,15 @@ void Run(std::string_view text) {
   if (!decoder.Open(file).ok()) return;
   const StoredSize size = decoder.header().size;
   const bool gray = choice.gray();
+  for (const size_t which : {0, 1})
+    CheckSynced(file, choice.Window(size, which), gray, decoder);
   const auto index = MakeIndex(file, choice.Window(size, 0), choice, decoder);
   if (index == nullptr) return;
   for (const Rect& window : {choice.Window(size, 0), choice.Window(size, 1)}) {
     bool found = false;
-    const Pixels device = ByDevice(file, window, gray, *index, decoder, &found);
-    const Pixels host = ByHost(file, window, gray, *index, decoder);
+    const Pixels device =
+        ByDevice(file, window, gray, index.get(), decoder, &found);
+    const Pixels host = ByHost(file, window, gray, index.get(), decoder);
     if (found) fuzz::Require(device == host);
     if (device) {
       const WindowOfJpeg plain = DecodeJpeg(decoder, file, window, gray);

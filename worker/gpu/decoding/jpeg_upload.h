@@ -9,7 +9,8 @@
 //             DeviceScan | steps | tables of codes | runs | data of the scan
 //   image     on the device alone: pixels | planes of samples
 //             Blocks that the device decodes lie where the pixels will be:
-//             all samples are made before the first pixel.
+//             all samples are made before the first pixel. Behind the planes
+//             is the working memory of a file without an index (jpeg_sync.h).
 //
 // Both must be aligned to kJpegAlignment.
 #pragma once
@@ -37,13 +38,13 @@ void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to);
 DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
                         DeviceAddress image);
 
-// The same for codes. `payload`: the address of the copy. `fault`: the address
+// The same for codes. `payload`, `image`: their addresses on the device. `fault`: the address
 // of a word that is 0 before the launches, and not 0 after them if libjpeg has
 // to decode the image.
-uint64_t CodesImageBytes(const BlockWindow& window);
+uint64_t CodesImageBytes(const BlockWindow& window, size_t file_bytes);
 size_t CodesPayloadBytes(const WindowCodes& codes);
 void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
-                       std::byte* to);
+                       DeviceAddress image, std::byte* to);
 DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
                          DeviceAddress image, DeviceAddress fault);
 

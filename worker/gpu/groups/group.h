@@ -209,11 +209,13 @@ class GpuGroup final : public KernelGroup {
   absl::StatusOr<Sent> SendJpeg(size_t row, const StoredRect& window,
                                 size_t file_bytes, GpuThread* thread,
                                 RowPixels* pixels);
-  Sent SendCodes(size_t row, const StoredRect& window, const WindowCodes& codes,
-                 RowPixels* pixels);
+  // `image`: the address at which the pixels are made.
+  Sent SendCodes(size_t row, const StoredRect& window, DeviceAddress image,
+                 const WindowCodes& codes, RowPixels* pixels);
   absl::StatusOr<Sent> SendBlocks(const BlockWindow& of,
-                                  const StoredRect& window, size_t file_bytes,
-                                  GpuThread* thread, RowPixels* pixels);
+                                  const StoredRect& window, DeviceAddress image,
+                                  size_t file_bytes, GpuThread* thread,
+                                  RowPixels* pixels);
   void StoreHostValues(size_t row);
 
   const GpuProgram& program_;

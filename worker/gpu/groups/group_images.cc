@@ -51,42 +51,43 @@ absl::StatusOr<GpuGroup::Sent> GpuGroup::SendJpeg(size_t row,
   const std::optional<BlockWindow> of =
       decoder.BlocksOf(window, program_.fused->gray());
   if (!of) return Sent::kNo;
-  if (!faults_.empty() && decoder.FindCodes(*of, &thread->codes()))
-    return SendCodes(row, window, thread->codes(), pixels);
-  return SendBlocks(*of, window, file_bytes, thread, pixels);
+  const std::optional<size_t> room =
+      TakeImage(CodesImageBytes(*of, file_bytes));
+  if (!room) return Sent::kNo;
+  const DeviceAddress image = slot_->device_images + *room;
+  if (!faults_.empty()) {
+    ASSIGN_OR_RETURN(const bool found,
+                     decoder.FindCodes(*of, &thread->codes()));
+    if (found) return SendCodes(row, window, image, thread->codes(), pixels);
+  }
+  return SendBlocks(*of, window, image, file_bytes, thread, pixels);
 }
 
 GpuGroup::Sent GpuGroup::SendCodes(size_t row, const StoredRect& window,
+                                   DeviceAddress image,
                                    const WindowCodes& codes,
                                    RowPixels* pixels) {
-  const std::optional<size_t> image = TakeImage(CodesImageBytes(codes.window));
-  if (!image) return Sent::kNo;
   const size_t bytes = CodesPayloadBytes(codes);
   const std::optional<size_t> at = TakePixels(bytes);
   if (!at) return Sent::kNoRoom;
   const DeviceAddress payload = slot_->device_pixels + *at;
-  const DeviceAddress address = slot_->device_images + *image;
-  WriteCodesPayload(codes, payload, slot_->pixels.data() + *at);
+  WriteCodesPayload(codes, payload, image, slot_->pixels.data() + *at);
   may_fault_ = true;
-  *pixels = {.source = SourceOf(window, codes.window.gray, address),
+  *pixels = {.source = SourceOf(window, codes.window.gray, image),
              .at = *at,
              .bytes = bytes,
-             .jpeg = DescribeCodes(codes, payload, address,
+             .jpeg = DescribeCodes(codes, payload, image,
                                    faults_address() + row * sizeof(uint32_t))};
   return Sent::kYes;
 }
 
-absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const BlockWindow& of,
-                                                    const StoredRect& window,
-                                                    size_t file_bytes,
-                                                    GpuThread* thread,
-                                                    RowPixels* pixels) {
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(
+    const BlockWindow& of, const StoredRect& window, DeviceAddress image,
+    size_t file_bytes, GpuThread* thread, RowPixels* pixels) {
   // If there will hardly be room, the read is skipped.
   if (LikelyBytes(of, file_bytes) >
       static_cast<double>(pixels_room_ - pixels_used_.load()))
     return Sent::kNoRoom;
-  const std::optional<size_t> image = TakeImage(JpegImageBytes(of));
-  if (!image) return Sent::kNo;
   const auto most =
       static_cast<size_t>(4 * window.width * window.height) + kOddBlockBytes;
   JpegBlocks& blocks = thread->blocks();
@@ -97,12 +98,10 @@ absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const BlockWindow& of,
       read ? TakePixels(bytes) : std::optional<size_t>();
   if (at) {
     WriteJpegPayload(blocks, slot_->pixels.data() + *at);
-    const DeviceAddress address = slot_->device_images + *image;
-    *pixels = {
-        .source = SourceOf(window, of.gray, address),
-        .at = *at,
-        .bytes = bytes,
-        .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, address)};
+    *pixels = {.source = SourceOf(window, of.gray, image),
+               .at = *at,
+               .bytes = bytes,
+               .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, image)};
   }
   if (blocks.held() > kKeptBlockBytes) blocks = {};
   return !read ? Sent::kNo : at ? Sent::kYes : Sent::kNoRoom;

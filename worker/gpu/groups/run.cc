@@ -103,7 +103,7 @@ void GroupRun::ListJpegs(std::span<const size_t> rows) {
 
 absl::Status GroupRun::LaunchJpegs() {
   if (num_jpegs_ == 0) return absl::OkStatus();
-  for (const JpegKernel kernel : kAllJpegKernels) {
+  for (const JpegKernel kernel : kJpegLaunches) {
     uint32_t threads = 0;
     for (const DeviceJpeg& jpeg : group_.jpegs().first(num_jpegs_))
       threads = std::max(threads, JpegThreads(kernel, jpeg));

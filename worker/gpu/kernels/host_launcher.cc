@@ -65,8 +65,13 @@ constexpr HostKernel kKernels[] = {
     {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>},
     {NameOf(StageKind::kStandard), RunStage<StageKind::kStandard>},
     {kJpegKernels[0], RunJpeg<JpegKernel::kCodes>},
-    {kJpegKernels[1], RunJpeg<JpegKernel::kSamples>},
-    {kJpegKernels[2], RunJpeg<JpegKernel::kPixels>}};
+    {kJpegKernels[1], RunJpeg<JpegKernel::kGuess>},
+    {kJpegKernels[2], RunJpeg<JpegKernel::kOver>},
+    {kJpegKernels[3], RunJpeg<JpegKernel::kBack>},
+    {kJpegKernels[4], RunJpeg<JpegKernel::kSum>},
+    {kJpegKernels[5], RunJpeg<JpegKernel::kWrite>},
+    {kJpegKernels[6], RunJpeg<JpegKernel::kSamples>},
+    {kJpegKernels[7], RunJpeg<JpegKernel::kPixels>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

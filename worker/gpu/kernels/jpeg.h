@@ -4,8 +4,8 @@
 // window, as libjpeg-turbo makes them on the host
 // (worker/image/formulas/jpeg_pixel.h).
 //
-// A thread of the first kernel decodes a run of codes (codes.h). One of the
-// second makes the 64 samples of a block; one of the third makes kJpegStrip
+// Threads of the first kernels decode codes (codes.h, sync.h). A thread of the
+// next one makes the 64 samples of a block; one of the last makes kJpegStrip
 // pixels, one above the other, so that neighbouring threads have neighbouring
 // columns. Images are trusted, codes and blocks are not: whatever their bytes
 // are, nothing outside the image's memory is read or written.
@@ -18,6 +18,7 @@
 
 #include "worker/gpu/kernels/codes.h"
 #include "worker/gpu/kernels/fused.h"
+#include "worker/gpu/kernels/sync.h"
 #include "worker/gpu/layout/jpeg_descriptor.h"
 #include "worker/gpu/layout/launch_config.h"
 #include "worker/image/formulas/jpeg_pixel.h"
@@ -27,18 +28,38 @@ namespace leat::worker {
 inline constexpr uint32_t kJpegStrip = 4;
 inline constexpr uint32_t kJpegThreads = 128;  // threads per block
 
-// In the order of their launches.
-enum class JpegKernel : uint8_t { kCodes, kSamples, kPixels };
-inline constexpr int kJpegKernelCount = 3;
-inline constexpr JpegKernel kAllJpegKernels[kJpegKernelCount] = {
-    JpegKernel::kCodes, JpegKernel::kSamples, JpegKernel::kPixels};
+// kCodes decodes codes that an index leads to; kGuess to kWrite those of a file
+// without one.
+enum class JpegKernel : uint8_t {
+  kCodes,
+  kGuess,
+  kOver,
+  kBack,
+  kSum,
+  kWrite,
+  kSamples,
+  kPixels
+};
+inline constexpr int kJpegKernelCount = 8;
+// The launches for images of any kind, in order. Six passes follow the guess:
+// photos needed at most four (decoding/jpeg_upload.cc).
+inline constexpr JpegKernel kJpegLaunches[] = {
+    JpegKernel::kCodes, JpegKernel::kGuess,   JpegKernel::kOver,
+    JpegKernel::kBack,  JpegKernel::kOver,    JpegKernel::kBack,
+    JpegKernel::kOver,  JpegKernel::kBack,    JpegKernel::kSum,
+    JpegKernel::kWrite, JpegKernel::kSamples, JpegKernel::kPixels};
 // Names in the kernel image.
 inline constexpr const char* kJpegKernels[kJpegKernelCount] = {
-    "leat_jpeg_codes", "leat_jpeg_samples", "leat_jpeg_pixels"};
+    "leat_jpeg_codes",   "leat_jpeg_guess", "leat_jpeg_over",
+    "leat_jpeg_back",    "leat_jpeg_sum",   "leat_jpeg_write",
+    "leat_jpeg_samples", "leat_jpeg_pixels"};
 
 // Returns the number of threads per image; 0: it does not need the kernel.
 LEAT_PIXEL uint32_t JpegThreads(JpegKernel kernel, const DeviceJpeg& image) {
   if (kernel == JpegKernel::kCodes) return image.runs;
+  if (kernel == JpegKernel::kSum) return image.segments > 0 ? 1 : 0;
+  if (kernel != JpegKernel::kSamples && kernel != JpegKernel::kPixels)
+    return image.segments;
   if (kernel == JpegKernel::kSamples)
     return image.columns * image.rows * image.blocks_of_mcu;
   const auto height = static_cast<uint32_t>(image.height);
@@ -171,6 +192,14 @@ LEAT_PIXEL void JpegThread(uint64_t images, uint32_t thread, uint32_t index) {
       reinterpret_cast<const DeviceJpeg*>(AtAddress(images))[index];
   if (kKernel == JpegKernel::kCodes) {
     JpegCodesThread(image, thread);
+  } else if (kKernel == JpegKernel::kGuess) {
+    JpegGuessThread(image, thread);
+  } else if (kKernel == JpegKernel::kOver || kKernel == JpegKernel::kBack) {
+    JpegPassThread(image, thread, kKernel == JpegKernel::kOver ? 0 : 1);
+  } else if (kKernel == JpegKernel::kSum) {
+    JpegSumThread(image, thread);
+  } else if (kKernel == JpegKernel::kWrite) {
+    JpegWriteThread(image, thread);
   } else if (kKernel == JpegKernel::kSamples) {
     JpegSamplesThread(image, thread);
   } else {

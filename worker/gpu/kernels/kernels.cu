@@ -113,6 +113,31 @@ __global__ void __launch_bounds__(leat::worker::kJpegThreads)
   RunJpeg<leat::worker::JpegKernel::kCodes>(images);
 }
 
+__global__ void __launch_bounds__(leat::worker::kJpegThreads, 12)
+    leat_jpeg_guess(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kGuess>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_over(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kOver>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_back(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kBack>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_sum(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kSum>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_write(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kWrite>(images);
+}
+
 __global__ void __launch_bounds__(leat::worker::kJpegThreads)
     leat_jpeg_samples(uint64_t images) {
   RunJpeg<leat::worker::JpegKernel::kSamples>(images);

@@ -17,6 +17,7 @@
 
 #include "worker/image/formulas/jpeg_codes.h"
 #include "worker/image/formulas/jpeg_pixel.h"
+#include "worker/image/formulas/jpeg_sync.h"
 
 namespace leat::worker {
 
@@ -38,6 +39,14 @@ struct DeviceScan {
   uint32_t blocks_of_mcu = 0;
   uint8_t component_of[6] = {};
   uint8_t dc[kJpegPlanes] = {}, ac[kJpegPlanes] = {};
+  // If threads find their places by themselves: the address of their working
+  // memory, a SyncSegment per segment and twice a SyncPlace; the MCUs per row of
+  // the file, the first held MCU, and the number of blocks that have to be
+  // sound.
+  uint64_t sync = 0;
+  uint32_t segment_bytes = 0;
+  uint32_t columns = 0, first_column = 0, first_row = 0;
+  uint32_t needed_blocks = 0;
 };
 
 struct DeviceJpeg {
@@ -50,6 +59,8 @@ struct DeviceJpeg {
   // number of its runs; 0: the host has made them.
   uint64_t scan = 0;
   uint32_t runs = 0;
+  // The number of segments, if no index has told the runs.
+  uint32_t segments = 0;
   // The address of a word that kernels set to 1 if the scan is refused, or has
   // a block that is not exact; 0: the host has looked.
   uint64_t fault = 0;

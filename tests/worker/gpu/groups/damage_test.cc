@@ -61,7 +61,22 @@ class GpuDamageTest : public HostGroupTest {
         prepared.push_back(group->Prepare(
             i, {.seed = kGpuTestSeed, .epoch = kEpoch, .sample = begin + i},
             StoredImage(AsSpan(files[begin + i]), 7), pipeline.state()));
-      const std::vector<absl::Status> computed = GpuPipeline::RunGroup(*group);
+      std::vector<absl::Status> computed = GpuPipeline::RunGroup(*group);
+      // The CPU computes what kernels refuse.
+      bool again = false;
+      for (size_t i = 0; i < count; ++i) {
+        if (!prepared[i].ok() || !absl::IsAborted(computed[i])) continue;
+        prepared[i] = group->Prepare(
+            i, {.seed = kGpuTestSeed, .epoch = kEpoch, .sample = begin + i},
+            StoredImage(AsSpan(files[begin + i]), 7), pipeline.state());
+        again = again || prepared[i].ok();
+        if (!prepared[i].ok()) group->Forget(i);
+      }
+      if (again) {
+        const auto second = GpuPipeline::RunGroup(*group);
+        for (size_t i = 0; i < count; ++i)
+          if (absl::IsAborted(computed[i])) computed[i] = second[i];
+      }
       for (size_t i = 0; i < count; ++i) {
         if (!prepared[i].ok())
           rows.emplace_back(prepared[i]);

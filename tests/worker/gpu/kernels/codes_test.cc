@@ -31,26 +31,6 @@ std::unique_ptr<const JpegForm> IndexOf(JpegDecoder& decoder,
   return made.seek_index.ok() ? *std::move(made.seek_index) : nullptr;
 }
 
-// The window's codes by a device. `found`: the index leads to them.
-struct ByCodes {
-  bool found = false;
-  std::optional<std::vector<uint8_t>> pixels;
-};
-ByCodes DecodeByCodes(JpegDecoder& decoder, const std::string& file,
-                      const Rect& window, bool gray, const JpegForm& index) {
-  ByCodes by;
-  if (!decoder.Open(BytesOf(file), &index).ok()) return by;
-  const auto of = decoder.BlocksOf(window, gray);
-  if (!of) return by;
-  WindowCodes codes;
-  by.found = decoder.FindCodes(*of, &codes);
-  if (by.found) {
-    EXPECT_TRUE(decoder.used_form());
-    by.pixels = PixelsOf(codes);
-  }
-  return by;
-}
-
 TEST(JpegCodes, HaveLibjpegsPixelsInEverySampling) {
   JpegDecoder decoder{ImageLimits{}};
   std::mt19937 random(3);
@@ -64,7 +44,8 @@ TEST(JpegCodes, HaveLibjpegsPixelsInEverySampling) {
         const Rect window =
             i == 0 ? Rect{0, 0, 700, 90} : RandomPart(random, 700, 90);
         const bool gray = i % 3 == 0;
-        const ByCodes by = DecodeByCodes(decoder, file, window, gray, *index);
+        const ByCodes by =
+            DecodeByCodes(decoder, file, window, gray, index.get());
         ASSERT_TRUE(by.found);
         const WindowOfJpeg want =
             DecodeJpeg(decoder, BytesOf(file), window, gray);
@@ -87,7 +68,7 @@ TEST(JpegCodes, HaveLibjpegsPixelsOfGrayFilesAndOfOnePixel) {
     const auto index = IndexOf(decoder, file);
     const Rect whole{0, 0, spec.width, spec.height};
     for (const bool gray : {false, true})
-      EXPECT_EQ(DecodeByCodes(decoder, file, whole, gray, *index).pixels ==
+      EXPECT_EQ(DecodeByCodes(decoder, file, whole, gray, index.get()).pixels ==
                     DecodeJpeg(decoder, BytesOf(file), whole, gray).pixels,
                 true);
   }
@@ -99,7 +80,7 @@ struct Compared {
 
   void Ask(JpegDecoder& decoder, const std::string& file, const Rect& window,
            bool gray, const JpegForm& index) {
-    const ByCodes by = DecodeByCodes(decoder, file, window, gray, index);
+    const ByCodes by = DecodeByCodes(decoder, file, window, gray, &index);
     if (!by.found) return;
     const auto host = ByKernels(decoder, BytesOf(file), window, gray, &index);
     ++(by.pixels ? taken : refused);
@@ -166,7 +147,7 @@ TEST(JpegCodes, BlocksThatAreNotExactAreRefused) {
     std::fill_n(file.begin() + static_cast<ptrdiff_t>(at) + 5, 64, '\xff');
   const auto index = IndexOf(decoder, file);
   const Rect whole{0, 0, 80, 40};
-  const ByCodes by = DecodeByCodes(decoder, file, whole, false, *index);
+  const ByCodes by = DecodeByCodes(decoder, file, whole, false, index.get());
   EXPECT_TRUE(by.found);
   EXPECT_EQ(by.pixels, std::nullopt);
   EXPECT_EQ(ByKernels(decoder, BytesOf(file), whole, false, index.get()),

@@ -39,7 +39,7 @@ class KernelMemory {
 inline void LaunchJpeg(const DeviceJpeg& image) {
   auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&image));
   void* parameters[] = {&address};
-  for (const JpegKernel kernel : kAllJpegKernels)
+  for (const JpegKernel kernel : kJpegLaunches)
     if (!LaunchOnHost(kJpegKernels[static_cast<int>(kernel)],
                       JpegLaunch(JpegThreads(kernel, image), 1), parameters))
       std::abort();
@@ -72,9 +72,10 @@ inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
 // The same from codes; nullopt: kernels refuse them.
 inline std::optional<std::vector<uint8_t>> PixelsOf(const WindowCodes& codes) {
   KernelMemory payload(CodesPayloadBytes(codes));
-  KernelMemory memory(CodesImageBytes(codes.window));
+  KernelMemory memory(CodesImageBytes(codes.window, codes.data.size()));
   const auto address = DeviceAddress::Of(payload.get());
-  WriteCodesPayload(codes, address, payload.get());
+  WriteCodesPayload(codes, address, DeviceAddress::Of(memory.get()),
+                    payload.get());
   uint32_t fault = 0;
   const DeviceJpeg image =
       DescribeCodes(codes, address, DeviceAddress::Of(memory.get()),

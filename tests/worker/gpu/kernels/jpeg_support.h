@@ -20,7 +20,7 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
                                      DeviceAddress memory) {
   const DeviceAddress images =
       device.Upload(std::as_bytes(std::span(&image, 1)));
-  for (const JpegKernel kernel : kAllJpegKernels) {
+  for (const JpegKernel kernel : kJpegLaunches) {
     if (JpegThreads(kernel, image) == 0) continue;
     const absl::Status launched =
         device.Launch(kJpegKernels[static_cast<int>(kernel)],
@@ -51,12 +51,12 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
 inline std::optional<std::vector<uint8_t>> PixelsOn(KernelRunner& device,
                                                     const WindowCodes& codes) {
   std::vector<std::byte> payload(CodesPayloadBytes(codes)), fault(4);
-  const std::vector<std::byte> filled(CodesImageBytes(codes.window),
-                                      std::byte{0xa5});
+  const std::vector<std::byte> filled(
+      CodesImageBytes(codes.window, codes.data.size()), std::byte{0xa5});
   const DeviceAddress memory = device.Upload(filled);
   const DeviceAddress at = device.Upload(payload);
   const DeviceAddress fault_at = device.Upload(fault);
-  WriteCodesPayload(codes, at, payload.data());
+  WriteCodesPayload(codes, at, memory, payload.data());
   device.Put(at, payload);
   std::optional<std::vector<uint8_t>> pixels = PixelsOn(
       device, DescribeCodes(codes, at, memory, fault_at), codes.window, memory);
@@ -84,6 +84,28 @@ inline std::optional<std::vector<uint8_t>> ByKernels(
   if (!read.value_or(false)) return std::nullopt;
   EXPECT_EQ(decoder.used_form(), form != nullptr);
   return PixelsOf(blocks);
+}
+
+// A window by its codes. `found`: the form leads to them, or there is none;
+// without pixels, kernels have refused them.
+struct ByCodes {
+  bool found = false;
+  std::optional<std::vector<uint8_t>> pixels;
+};
+inline ByCodes DecodeByCodes(JpegDecoder& decoder, const std::string& file,
+                             const Rect& window, bool gray,
+                             const JpegForm* index) {
+  ByCodes by;
+  if (!decoder.Open(BytesOf(file), index).ok()) return by;
+  const auto of = decoder.BlocksOf(window, gray);
+  if (!of) return by;
+  WindowCodes codes;
+  by.found = decoder.FindCodes(*of, &codes).value_or(false);
+  if (by.found) {
+    EXPECT_EQ(decoder.used_form(), index != nullptr);
+    by.pixels = PixelsOf(codes);
+  }
+  return by;
 }
 
 }  // namespace leat::worker

@@ -298,37 +298,43 @@ std::optional<BlockWindow> JpegDecoder::BlocksOf(const Rect& window,
   return BlocksOfWindow(state_->cinfo, window, gray);
 }
 
-absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
-                                             size_t max_bytes,
-                                             JpegBlocks* blocks) {
-  State& s = *state_;
-  s.window = window.window;
-  s.gray = window.gray;
-  s.cmyk = s.dense = false;
-  blocks->window = window;
-  s.damage = absl::OkStatus();
-  s.sound_rows = s.header.size.height;
+// Calls `read` when libjpeg has accepted the file. Errors: as for Start.
+template <class Read>
+absl::StatusOr<bool> JpegDecoder::State::WithAccepted(const BlockWindow& of,
+                                                      Read read) {
+  window = of.window;
+  gray = of.gray;
+  cmyk = dense = false;
+  damage = absl::OkStatus();
+  sound_rows = header.size.height;
   // libjpeg checks the tables, and decides whether they are valid.
-  const bool begun = !s.forms.is_accepted();
-  const bool read = (!begun || s.BeginBlocks()) &&
-                    s.forms.ReadBlocks(s.cinfo, max_bytes, blocks);
-  if (!begun) return read;
-  if (read) {
-    jpeg_abort_decompress(&s.cinfo);
+  const bool begun = !forms.is_accepted();
+  const bool done = (!begun || BeginBlocks()) && read();
+  if (!begun) return done;
+  if (done) {
+    jpeg_abort_decompress(&cinfo);
     return true;
   }
-  s.errors.Forget();
-  if (!s.ReadHeader()) return s.errors.ToStatus();
+  errors.Forget();
+  if (!ReadHeader()) return errors.ToStatus();
   return false;
 }
 
-bool JpegDecoder::FindCodes(const BlockWindow& window, WindowCodes* codes) {
-  State& s = *state_;
+absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
+                                             size_t max_bytes,
+                                             JpegBlocks* blocks) {
+  blocks->window = window;
+  return state_->WithAccepted(window, [&] {
+    return state_->forms.ReadBlocks(state_->cinfo, max_bytes, blocks);
+  });
+}
+
+absl::StatusOr<bool> JpegDecoder::FindCodes(const BlockWindow& window,
+                                            WindowCodes* codes) {
+  if (!state_->forms.MayFindCodes()) return false;
   codes->window = window;
-  if (!s.forms.FindCodes(s.cinfo, codes)) return false;
-  s.window = window.window;
-  s.gray = window.gray;
-  return true;
+  return state_->WithAccepted(
+      window, [&] { return state_->forms.FindCodes(state_->cinfo, codes); });
 }
 
 void JpegDecoder::MakeForms(FormKinds kinds, size_t max_bytes) {

@@ -165,12 +165,13 @@ class JpegDecoder {
   absl::StatusOr<bool> ReadBlocks(const BlockWindow& window, size_t max_bytes,
                                   JpegBlocks* blocks);
 
-  // Finds the codes of `window` for a device that decodes them. True: the file
-  // is sound as far as the window needs it, and if all blocks that the device
-  // decodes are exact, they have the pixels that ReadRows returns. False if the
-  // form does not lead to them: call ReadBlocks, or Start. REQUIRES: as for
-  // ReadBlocks.
-  bool FindCodes(const BlockWindow& window, WindowCodes* codes);
+  // Finds the codes of `window` for a device that decodes them. True: if the
+  // device refuses no code, and all blocks that it decodes are exact, the file
+  // is sound as far as the window needs it, and they have the pixels that
+  // ReadRows returns. False if the form does not lead to them, or if anything is
+  // odd: call ReadBlocks, or Start. It extends no index. Errors: as for Start.
+  // REQUIRES: as for ReadBlocks.
+  absl::StatusOr<bool> FindCodes(const BlockWindow& window, WindowCodes* codes);
 
   // Returns how many bytes of buffers are held.
   size_t scratch_bytes() const;

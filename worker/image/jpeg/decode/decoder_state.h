@@ -84,6 +84,8 @@ struct JpegDecoder::State {
   // Samples along a side of an 8 x 8 block, at the scale that is decoded.
   int block() const { return DCTSIZE >> halvings; }
   void Convert(int rows);
+  template <class Read>
+  absl::StatusOr<bool> WithAccepted(const BlockWindow& of, Read read);
 };
 
 }  // namespace leat::worker

@@ -202,27 +202,32 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
   return read;
 }
 
+bool FormDecoding::MayFindCodes() const {
+  return !given_up_ &&
+         (mcus_ == nullptr || mcus_->kind() == JpegFormKind::kSeekIndex);
+}
+
 bool FormDecoding::FindCodes(const jpeg_decompress_struct& cinfo,
                              WindowCodes* codes) {
   used_ = false;
-  if (given_up_ || mcus_ == nullptr ||
-      mcus_->kind() != JpegFormKind::kSeekIndex || !CheckHasForms(cinfo).ok() ||
+  if (!MayFindCodes() || !CheckHasForms(cinfo).ok() ||
       !DescribeBlocks(cinfo, file_, codes->window, nullptr, &scan_,
                       &codes->steps) ||
-      !mcus_->Fits(scan_.layout, file_.size()))
+      (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
     return false;
-  const auto& index = static_cast<const SeekIndex&>(*mcus_);
   for (size_t i = 0; i < scan_.layout.components; ++i) {
     const jpeg_component_info& component = *cinfo.cur_comp_info[i];
     codes->dc[i] = code_tables_.Dc(cinfo, component.dc_tbl_no);
     codes->ac[i] = code_tables_.Ac(cinfo, component.ac_tbl_no);
     if (codes->dc[i] == nullptr || codes->ac[i] == nullptr) return false;
   }
-  if (!codes->Find(scan_, index)) return false;
-  used_ = true;
-  // The index does not become longer.
+  const auto* const index = static_cast<const SeekIndex*>(mcus_);
+  if (!(index == nullptr ? codes->Take(scan_) : codes->Find(scan_, *index)))
+    return false;
+  used_ = index != nullptr;
+  // No index becomes longer.
   begun_growing_ = grows_;
-  if (grows_) notes_.Begin(&index, scan_);
+  if (grows_) notes_.Begin(index, scan_);
   return true;
 }
 

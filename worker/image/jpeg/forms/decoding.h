@@ -84,9 +84,11 @@ class FormDecoding {
   bool ReadBlocks(const jpeg_decompress_struct& cinfo, size_t max_bytes,
                   JpegBlocks* blocks);
 
-  // Finds the codes of `codes->window` with the form. Returns false if it is no
-  // seek index that leads to them. REQUIRES: the header was read; nothing was
-  // decoded.
+  // False: FindCodes would return false.
+  bool MayFindCodes() const;
+  // Finds the codes of `codes->window` with the form, or without one. Returns
+  // false if the form is no seek index that leads to them. No index is
+  // extended. REQUIRES: as for ReadBlocks.
   bool FindCodes(const jpeg_decompress_struct& cinfo, WindowCodes* codes);
 
   // These are like JpegDecoder's functions of the same names.

@@ -6,6 +6,9 @@
 namespace leat::worker {
 namespace {
 
+// One thread of a device adds up the segments of longer scans for too long.
+constexpr size_t kMostScanBytes = size_t{8} << 20;
+
 // Returns the end of the data that the MCUs before an entry's have bits of: of
 // its own byte, and of the 0 after it if that byte is 0xff.
 size_t EndBefore(uint32_t bit_offset, size_t data_bytes) {
@@ -13,6 +16,14 @@ size_t EndBefore(uint32_t bit_offset, size_t data_bytes) {
 }
 
 }  // namespace
+
+bool WindowCodes::Take(const FileScan& scan) {
+  if (scan.data.empty() || scan.data.size() > kMostScanBytes) return false;
+  layout = scan.layout;
+  data = scan.data;
+  runs.clear();
+  return true;
+}
 
 bool WindowCodes::Find(const FileScan& scan, const SeekIndex& index) {
   if (index.rows() < window.end_row) return false;

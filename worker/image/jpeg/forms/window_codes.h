@@ -4,7 +4,9 @@
 // makes pixels from them with the bits of libjpeg
 // (worker/image/formulas/jpeg_codes.h, jpeg_pixel.h).
 //
-// A seek index says where they are: for each row of MCUs, each entry from the
+// Without a form they are those of the whole scan, and the device finds its
+// places by itself (worker/image/formulas/jpeg_sync.h). Else a seek index says
+// where they are: for each row of MCUs, each entry from the
 // one that leads to the window's first column on is the begin of a run. The
 // decode that made the index has found the codes of all its rows sound. The
 // device that decodes the runs finds the blocks that are not exact.
@@ -36,7 +38,7 @@ struct WindowCodes {
   // Per component.
   std::array<const CodeTable*, 3> dc{}, ac{};
   // The data from the first run on, and the runs, whose bits are counted from
-  // the data's begin.
+  // the data's begin. No runs: the data from the scan's begin on.
   std::span<const uint8_t> data;
   std::vector<CodeRun> runs;
 
@@ -52,6 +54,8 @@ struct WindowCodes {
   // that have to be sound for the window. REQUIRES: `window` is set, and is one
   // of the scan's image; the index fits the scan.
   bool Find(const FileScan& scan, const SeekIndex& index);
+  // The same without an index. Returns false if the scan is too long.
+  bool Take(const FileScan& scan);
 };
 
 }  // namespace leat::worker

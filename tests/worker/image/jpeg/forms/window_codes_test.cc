@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An index leads to the codes of a window in the rows that it knows. Whether
-// they are the right ones, tests/worker/gpu/kernels/codes_test.cc finds out by
-// decoding them.
+// An index leads to the codes of a window in the rows that it knows; without a
+// form all codes are taken. Whether they are the right ones,
+// tests/worker/gpu/kernels/codes_test.cc and sync_test.cc find out by decoding
+// them.
 #include "worker/image/jpeg/forms/window_codes.h"
 
 #include "gtest/gtest.h"
@@ -19,7 +20,8 @@ class WindowCodesTest : public ::testing::Test {
             bool grow = false) {
     EXPECT_TRUE(decoder_.Open(BytesOf(file), form).ok());
     if (grow) decoder_.GrowSeekIndex();
-    return decoder_.FindCodes(*decoder_.BlocksOf(window, false), &codes_);
+    return decoder_.FindCodes(*decoder_.BlocksOf(window, false), &codes_)
+        .value();
   }
 
   JpegDecoder decoder_{ImageLimits{}};
@@ -74,16 +76,47 @@ TEST_F(WindowCodesTest, AreFoundInRowsThatAnIndexKnows) {
   EXPECT_EQ(*grown, nullptr);
 }
 
-TEST_F(WindowCodesTest, AreNotFoundWithoutASeekIndexOfTheFile) {
+TEST_F(WindowCodesTest, AreNotFoundByOtherForms) {
   const std::string file = MakeJpeg({});
   const MadeForms made = MakeFormsOf(decoder_, BytesOf(file));
   const MadeForms other = MakeFormsOf(decoder_, BytesOf(MakeJpeg({.seed = 7})));
   for (const JpegForm* form :
-       {static_cast<const JpegForm*>(nullptr), made.coefficients->get(),
-        other.seek_index->get()}) {
+       {made.coefficients->get(), other.seek_index->get()}) {
     EXPECT_FALSE(Find(file, {0, 0, 64, 48}, form));
     EXPECT_FALSE(decoder_.used_form());
   }
+}
+
+TEST_F(WindowCodesTest, WithoutAFormAreThoseOfTheScan) {
+  const std::string file = MakeJpeg({.width = 300});
+  ASSERT_TRUE(Find(file, {200, 10, 50, 8}, nullptr, /*grow=*/true));
+  EXPECT_FALSE(decoder_.used_form());
+  EXPECT_TRUE(codes_.runs.empty());
+  const auto* const file_end =
+      reinterpret_cast<const uint8_t*>(file.data()) + file.size();
+  EXPECT_EQ(codes_.data.data() + codes_.data.size(), file_end);
+  EXPECT_EQ(file.substr(file.size() - codes_.data.size() - 3, 3),
+            std::string("\0\x3f\0", 3));  // the end of the scan's header
+  // Nothing is learned, and nothing is refused.
+  const auto grown = decoder_.TakeGrown();
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(*grown, nullptr);
+}
+
+// The tables of a file that libjpeg refuses are not sent.
+TEST_F(WindowCodesTest, OfAFileThatLibjpegRefusesAreNotFound) {
+  std::string file = MakeJpeg({.width = 300});
+  const size_t table = file.find("\xff\xc4");
+  ASSERT_NE(table, std::string::npos);
+  // Three codes of one bit, and as many fewer of three.
+  ASSERT_EQ(file.substr(table + 5, 3), std::string("\0\1\5", 3));
+  file[table + 5] = 3;
+  file[table + 7] = 2;
+  const Rect window{0, 0, 64, 40};
+  ASSERT_TRUE(decoder_.Open(BytesOf(file)).ok());
+  EXPECT_FALSE(
+      decoder_.FindCodes(*decoder_.BlocksOf(window, false), &codes_).value());
+  EXPECT_FALSE(decoder_.Start(window, false).ok() && decoder_.damage().ok());
 }
 
 }  // namespace
