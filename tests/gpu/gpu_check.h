@@ -98,8 +98,7 @@ void MeasureNvjpeg(const Setup& setup, Report* report);
 void MeasureSquares(const Setup& setup, Report* report);
 // Measures copies, page-locking, and the fused kernel alone.
 void MeasureCopies(const Setup& setup, Report* report);
-// Measures files to rows with 4 slots, with kept coefficients and without:
-// rate, cores, memory, times of groups.
+// Measures files to rows with 4 slots: rate, cores, memory, times of groups.
 void MeasureSlots(const Setup& setup, Report* report);
 // Measures files to rows with 1 and 2 slots.
 void MeasureFewSlots(const Setup& setup, Report* report);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker's pipeline without the network: rates by the number of slots, with
-// and without kept coefficients, the cores that its threads take, the overlap
-// of its groups, and the device's memory over time.
+// The worker's pipeline without the network: rates by the number of slots, the
+// cores that its threads take, the overlap of its groups, and the device's
+// memory over time.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -41,32 +41,21 @@ class CountingSink final : public worker::GroupSink {
   std::atomic<size_t> rows{0}, failed{0};
 };
 
-// The measured case: a class, and what is kept besides the files.
+// The measured case.
 struct Kind {
   const char* name;
   DecoderClass decoder_class;
-  bool coefficients = false;
 };
-constexpr Kind kKinds[] = {
-    {"exact", DecoderClass::kExact},
-    {"exact, kept coefficients", DecoderClass::kExact, true},
-    {"nvjpeg", DecoderClass::kNvjpeg}};
+constexpr Kind kKinds[] = {{"exact", DecoderClass::kExact},
+                           {"nvjpeg", DecoderClass::kNvjpeg}};
 
 struct Measured {
   double first_seconds = 0;
-  size_t rows = 0;       // after the warm-up
-  uint64_t of_form = 0;  // of `rows`: by kept coefficients
+  size_t rows = 0;  // after the warm-up
   double seconds = 0;
   worker::GpuStats gpu, gpu_before;
   double rate() const { return static_cast<double>(rows) / seconds; }
 };
-
-uint64_t FormHits(const worker::SampleCache& cache) {
-  uint64_t hits = 0;
-  for (const auto& dataset : cache.stats().datasets)
-    for (const auto& form : dataset.forms) hits += form.hits;
-  return hits;
-}
 
 // A job over the photos, and their source.
 struct RateJob {
@@ -108,11 +97,8 @@ absl::StatusOr<RateJob> MakeRateJob(const Setup& setup, const Kind& kind) {
 absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
                                   const Kind& kind, double seconds) {
   ASSIGN_OR_RETURN(RateJob job, MakeRateJob(setup, kind));
-  worker::SampleCache cache(
-      uint64_t{8} << 30, nullptr, Clock::Real(),
-      {.seek_index = false, .coefficients = kind.coefficients});
-  // Every form is paid for, as if many epochs had been read.
-  cache.forms().account().Save(std::chrono::hours(1));
+  // Only files are kept.
+  worker::SampleCache cache(uint64_t{8} << 30, nullptr, Clock::Real(), {});
   worker::BadSamples bad;
   worker::Ownership ownership;
   const worker::RuntimeContext context{.kernels = gpus.kernels(),
@@ -150,16 +136,14 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   const uint64_t warm = samples / 256 + 1;
   const size_t in_flight = (setup.quick ? 1 : 16) * 256;
   uint64_t step = 0;
-  // The first pass keeps the files; forms are made in the later ones.
-  const int passes = kind.coefficients ? setup.Times(4, 2) : 1;
-  for (; step < warm * static_cast<uint64_t>(passes); ++step) {
+  // The first pass keeps the files.
+  for (; step < warm; ++step) {
     RETURN_IF_ERROR(request(step));
     if (step % warm == 0) finished(asked);
   }
   finished(asked);
   Measured measured{.first_seconds = sink->first,
                     .gpu_before = gpus.stats()[0]};
-  const uint64_t hits = FormHits(cache);
   const MonotonicTime start = Clock::Real().Now();
   const size_t before = asked;
   for (; SecondsSince(start) < seconds; ++step) {
@@ -170,7 +154,6 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   measured.seconds = SecondsSince(start);
   measured.rows = asked - before;
   measured.gpu = gpus.stats()[0];
-  measured.of_form = FormHits(cache) - hits;
   if (sink->failed > 0)
     return Internal("{} groups failed", sink->failed.load());
   return measured;
@@ -185,7 +168,6 @@ void SayGroups(const Measured& found, const Case& of, Report* report) {
     report->Figure("rows by decoder", static_cast<double>(count),
                    fmt::format("of {}", found.rows), rows_of);
   };
-  rows("kept coefficients", found.of_form);
   rows("rows_coefficients_total",
        after.rows_coefficients_total - before.rows_coefficients_total);
   rows("rows_codes_total", after.rows_codes_total - before.rows_codes_total);
@@ -321,7 +303,7 @@ void MeasureSlotsOf(const Setup& setup, std::initializer_list<int> counts,
     const double opened = memory.Bytes();
     for (const Kind& kind : kKinds) {
       const bool exact = kind.decoder_class == DecoderClass::kExact;
-      if (setup.quick && slots != 4 && (kind.coefficients || !exact)) continue;
+      if (setup.quick && slots != 4 && !exact) continue;
       if (exact || HasNvjpeg(**gpus))
         MeasurePipeline(setup, **gpus, slots, kind, report);
     }

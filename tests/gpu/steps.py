@@ -68,7 +68,7 @@ FIRST = [
     Step("copies", "copies, page-locking, the fused kernel and the JPEG kernels alone", 40, _gpu_check("copies"), 12),
     Step("nvjpeg", "nvJPEG alone: photos whole and as rows ask, by sampling, states, handles, interpolation", 75,
          _watched("nvjpeg"), 28),
-    Step("slots", "files to rows with 4 slots, by class, with kept coefficients and without; cores; memory", 60,
+    Step("slots", "files to rows with 4 slots, by class; cores; memory", 60,
          _watched("slots"), 25),
     Step("whole", "whole images by the engines against nvJPEG's CUDA backend and libjpeg-turbo, by sampling", 45,
          _gpu_check("whole"), 10),
