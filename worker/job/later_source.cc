@@ -2,7 +2,6 @@
 #include "worker/job/later_source.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/cluster/fault.h"
@@ -115,10 +114,22 @@ absl::StatusOr<RecordPlace> LaterSource::Locate(uint64_t sample) const {
   return source->Locate(sample);
 }
 
+absl::StatusOr<std::optional<RowDocuments>> LaterSource::DocumentsOf(
+    uint64_t sample, uint64_t first, uint64_t most) const {
+  ASSIGN_OR_RETURN(const Source* const source, ForRow());
+  return source->DocumentsOf(sample, first, most);
+}
+
 absl::StatusOr<int64_t> LaterSource::IndexedColumn(std::string_view column,
                                                    uint64_t sample) const {
   ASSIGN_OR_RETURN(const Source* const source, ForRow());
   return source->IndexedColumn(column, sample);
+}
+
+absl::StatusOr<std::unique_ptr<StoredColumns>> LaterSource::OpenColumns(
+    std::span<const std::string> names) const {
+  ASSIGN_OR_RETURN(const Source* const source, ForRow());
+  return source->OpenColumns(names);
 }
 
 size_t LaterSource::Nearby(std::span<const uint64_t> samples,

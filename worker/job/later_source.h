@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,8 +76,12 @@ class LaterSource final : public Source,
   std::vector<absl::StatusOr<StoredPart>> ReadParts(
       std::span<const RecordPart> parts) const override;
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override;
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override;
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string> names) const override;
   // Returns 1 as long as it is not open.
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override;

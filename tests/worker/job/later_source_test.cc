@@ -4,6 +4,8 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +41,19 @@ class FourSamples final : public Source {
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     return RecordPlace{.file = std::to_string(sample)};
+  }
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override {
+    return RowDocuments{.count = 100 * sample + 10 * first + most,
+                        .listed = {}};
+  }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    return column == "label" ? static_cast<int64_t>(sample) : -1;
+  }
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string> names) const override {
+    return NotFound("columns of {} names", names.size());
   }
 
  private:
@@ -96,6 +111,17 @@ TEST_F(Later, KnowsItsNumbersBeforeItIsOpened) {
   EXPECT_THAT(source->ReadMany(std::vector<uint64_t>{0, 1}), SizeIs(2));
   EXPECT_EQ(source->Locate(1)->file, "1");
   EXPECT_EQ(opened_, 1);
+}
+
+// Source answers for a source that says nothing of documents and columns, so a
+// question that is not passed on has an answer, too.
+TEST_F(Later, PassesOnQuestionsAboutDocumentsAndColumns) {
+  absl::Status sound;
+  const auto source = Answering(&sound);
+  EXPECT_EQ((*source->DocumentsOf(3, 2, 1))->count, 321u);
+  EXPECT_EQ(*source->IndexedColumn("label", 3), 3);
+  const std::vector<std::string> names = {"a", "b"};
+  EXPECT_EQ(Message(source->OpenColumns(names).status()), "columns of 2 names");
 }
 
 TEST_F(Later, IsOpenedOnceHoweverManyThreadsNeedIt) {
