@@ -25,7 +25,7 @@ std::vector<int64_t> NumbersOf(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     T value;
     std::memcpy(&value, &bytes[i * sizeof(T)], sizeof(T));
-    numbers[i] = static_cast<int64_t>(value);
+    numbers[i] = value;  // NOLINT(bugprone-signed-char-misuse): int8 is one
   }
   return numbers;
 }

@@ -135,13 +135,13 @@ class DistinctTables {
 // ends.
 struct CodesParts {
   explicit CodesParts(const WindowCodes& codes)
-      : tables(JpegAligned(steps + kStepsBytes)),
+      : tables(JpegAligned(kSteps + kStepsBytes)),
         runs(tables + DistinctTables(codes).bytes()),
         data(JpegAligned(runs + codes.runs.size() * sizeof(CodeRun))),
         end(data + codes.data.size()) {}
 
-  static constexpr size_t steps = (sizeof(DeviceScan) + kJpegAlignment - 1) /
-                                  kJpegAlignment * kJpegAlignment;
+  static constexpr size_t kSteps = (sizeof(DeviceScan) + kJpegAlignment - 1) /
+                                   kJpegAlignment * kJpegAlignment;
   size_t tables, runs, data, end;
 };
 
@@ -212,7 +212,7 @@ void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
     scan.ac[i] = tables.IndexOf(codes.ac[i]);
   }
   memcpy(to, &scan, sizeof scan);
-  WriteSteps(codes.steps, to + at.steps);
+  WriteSteps(codes.steps, to + CodesParts::kSteps);
   memcpy(to + at.runs, codes.runs.data(), codes.runs.size() * sizeof(CodeRun));
   memcpy(to + at.data, codes.data.data(), codes.data.size());
 }
@@ -222,7 +222,7 @@ DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
   DeviceJpeg of =
       DescribeWindow(codes.window, image, PixelAndBlockBytes(codes.window));
   of.code = BlockCode::kPlain;
-  of.steps = (payload + CodesParts::steps).number();
+  of.steps = (payload + CodesParts::kSteps).number();
   of.blocks = image.number();
   of.scan = payload.number();
   of.runs = static_cast<uint32_t>(codes.runs.size());
