@@ -21,6 +21,14 @@ std::vector<GroupShare> Sorted(std::vector<GroupShare> shares) {
 
 }  // namespace
 
+std::string_view GroupNameOf(std::span<const Group> groups, uint64_t sample) {
+  for (const Group& group : groups) {
+    if (sample < group.samples) return group.name;
+    sample -= group.samples;
+  }
+  return "";
+}
+
 std::string CanonicalText(const Selection& selection, bool place) {
   std::string text = CanonicalText(selection.arrangement, place);
   if (selection.balanced) text += "balanced\n";

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ struct Group {
 
   friend bool operator==(const Group&, const Group&) = default;
 };
+
+// Returns the name of the group that the sample is of; "": there is none.
+// O(groups).
+std::string_view GroupNameOf(std::span<const Group> groups, uint64_t sample);
 
 // A share of the rows, as users write it.
 struct GroupShare {

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/plan/checked_job.h"
+#include "core/plan/selection.h"
 #include "core/plan/source_names.h"
 #include "core/status.h"
 
@@ -126,6 +127,8 @@ absl::Status Explainer::LocateOne(uint64_t sample,
   }
   const ShardTable& shards = runtime.dataset().shards;
   const uint64_t own = sample - runtime.first_sample();
+  record->set_class_name(
+      std::string(GroupNameOf(runtime.dataset().groups, own)));
   const uint32_t shard = shards.ShardOf(own);
   record->set_shard(shard);
   record->set_index_in_shard(own - shards.range(shard).begin);

@@ -70,6 +70,7 @@ void AddRecord(const Json& record, Section* section) {
       section->facts.emplace_back(title, Text(record, field));
   };
   add("Source", "source");
+  add("Class", "class_name");
   add("Sample", "sample");
   section->facts.emplace_back("File", PathText(record));
   add("Key", "key");
@@ -143,6 +144,9 @@ Section AllRows(std::string title, const Json& rows) {
   const bool mixed = std::ranges::any_of(rows, [](const Json& row) {
     return !Text(row, "record.source").empty();
   });
+  const bool classes = std::ranges::any_of(rows, [](const Json& row) {
+    return !Text(row, "record.class_name").empty();
+  });
   const bool packed = std::ranges::any_of(rows, [](const Json& row) {
     return At(row, "record").contains("documents");
   });
@@ -152,9 +156,10 @@ Section AllRows(std::string title, const Json& rows) {
                            {"PLACE", 1},
                            {"PARTNER", 2, false, true},
                            {"DRAWS"}};
-  if (mixed)
-    section.table.columns.insert(section.table.columns.begin() + 1,
-                                 Column{"SOURCE"});
+  // The first columns after the row's number.
+  std::vector<Column>& columns = section.table.columns;
+  if (classes) columns.insert(columns.begin() + 1, Column{"CLASS", 1});
+  if (mixed) columns.insert(columns.begin() + 1, Column{"SOURCE"});
   if (packed) section.table.columns.push_back({"DOCUMENTS", 0, false, true});
   for (const Json& row : rows) {
     const Json& record = At(row, "record");
@@ -165,12 +170,11 @@ Section AllRows(std::string title, const Json& rows) {
          row.contains("partner_row") ? Text(row, "partner_row") : "-",
          Text(row, "padding") == "true" ? "padding"
                                         : DrawsText(Items(row, "draws"))});
-    if (mixed) {
-      auto& cells = section.table.rows.back();
-      cells.insert(cells.begin() + 1, Text(record, "source"));
-    }
+    auto& cells = section.table.rows.back();
+    if (classes) cells.insert(cells.begin() + 1, Text(record, "class_name"));
+    if (mixed) cells.insert(cells.begin() + 1, Text(record, "source"));
     if (packed)
-      section.table.rows.back().push_back(
+      cells.push_back(
           record.contains("documents") ? Text(record, "documents.count") : "-");
   }
   return section;

@@ -2,6 +2,7 @@
 #include "core/plan/selection.h"
 
 #include <limits>
+#include <vector>
 
 #include "core/status.h"
 #include "gtest/gtest.h"
@@ -29,6 +30,15 @@ TEST(Selection, HasATextInOneOrder) {
   // A name cannot look like another line.
   EXPECT_EQ(CanonicalText({.shares = {{"a\"\nbalanced", 1}}}),
             "share \"a\\\"\\x0abalanced\" 0x1p+0\n");
+}
+
+TEST(Selection, ASampleHasTheNameOfItsGroup) {
+  const std::vector<Group> groups = {{"cat", 2}, {"cow", 0}, {"dog", 1}};
+  EXPECT_EQ(GroupNameOf(groups, 0), "cat");
+  EXPECT_EQ(GroupNameOf(groups, 1), "cat");
+  EXPECT_EQ(GroupNameOf(groups, 2), "dog");
+  EXPECT_EQ(GroupNameOf(groups, 3), "");
+  EXPECT_EQ(GroupNameOf({}, 0), "");
 }
 
 TEST(Selection, IsShownShortened) {

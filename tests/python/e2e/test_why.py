@@ -22,6 +22,8 @@ def test_records_and_draws_are_those_of_the_batches(service, folder):
     assert [row.record for row in rows] == [job.record(i) for i in job.samples(0, 0)]
     assert [int(row.record.file[len("class")]) for row in rows] == batch["label"].tolist()
     assert all((folder / row.record.file).stat().st_size == row.record.size for row in rows)
+    assert {row.record.class_name for row in rows} <= {each.name for each in folder.iterdir()}
+    assert all(row.record.file.startswith(f"{row.record.class_name}/") for row in rows)
     numbers = [draw.value for row in rows for draw in row.draws if draw.name == "number"]
     assert numbers == batch["number"].tolist()
     y, x, height, width = job.why(0, 5).draws[0].value

@@ -56,6 +56,7 @@ class Record:
         shard: the shard that it belongs to.
         index_in_shard: its number in the shard, from 0.
         source: the name of the mixture's source that it is of; None: the job is no mixture.
+        class_name: its class, as `Pipeline.select(weights=...)` names it; None: the listing has no classes.
         num_documents: how many documents a packed row has; 0: the sample is no packed row. The place of a packed row is
             that of its first document.
         documents: the documents of a packed row, or a part of them, in the row's order.
@@ -71,6 +72,7 @@ class Record:
     shard: int
     index_in_shard: int
     source: str | None = None
+    class_name: str | None = None
     num_documents: int = 0
     documents: tuple[Document, ...] = ()
 
@@ -135,6 +137,7 @@ def record(message: dict[str, Any]) -> Record:
         shard=message["shard"],
         index_in_shard=message["index_in_shard"],
         source=message.get("source") or None,
+        class_name=message.get("class_name") or None,
         num_documents=documents.get("count", 0),
         documents=tuple(_document(each) for each in documents.get("listed", [])),
     )

@@ -8,6 +8,7 @@
 namespace leat::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -73,6 +74,23 @@ TEST(Why, RowsOfAMixtureHaveTheirSource) {
   shell.service.explained = kMixed;
   EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0);
   EXPECT_THAT(shell.out, Not(HasSubstr("SOURCE")));
+}
+
+TEST(Why, RowsOfClassesHaveTheirClass) {
+  Json rows = Json::parse(kMixed);
+  rows[0]["record"]["source"] = "books";
+  rows[0]["record"]["class_name"] = "poems";
+  Shell shell;
+  shell.service.explained = rows.dump();
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1", "--row", "1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("Class"));
+  EXPECT_THAT(shell.out, HasSubstr("poems"));
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0) << shell.err;
+  EXPECT_THAT(shell.out, ContainsRegex("ROW +SOURCE +CLASS +SAMPLE"));
+  EXPECT_THAT(shell.out, ContainsRegex("books +poems"));
+  shell.service.explained = kMixed;
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--step", "1"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("CLASS")));
 }
 
 constexpr const char* kPacked = R"json([
