@@ -237,6 +237,8 @@ constexpr FieldMetric kDatasetFields[] = {
     NoMetric("looked_total", "of one dataset"),
     NoMetric("changes", "finding DATASET_CHANGED says it"),
     NoMetric("passed_over", "of one dataset"),
+    NoMetric("walked", "of one dataset"),
+    NoMetric("walked_total", "of one dataset"),
 };
 
 constexpr FieldMetric kPoolFields[] = {

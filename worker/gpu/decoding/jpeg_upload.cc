@@ -213,8 +213,9 @@ void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
   }
   memcpy(to, &scan, sizeof scan);
   WriteSteps(codes.steps, to + CodesParts::kSteps);
-  memcpy(to + at.runs, codes.runs.data(), codes.runs.size() * sizeof(CodeRun));
-  memcpy(to + at.data, codes.data.data(), codes.data.size());
+  const auto runs = std::as_bytes(std::span(codes.runs));
+  std::ranges::copy(runs, to + at.runs);
+  std::ranges::copy(std::as_bytes(codes.data), to + at.data);
 }
 
 DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
