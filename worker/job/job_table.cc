@@ -181,17 +181,20 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
 absl::StatusOr<std::vector<std::shared_ptr<const Source>>> JobTable::SourcesOf(
     const JobInfo& job, const CheckedJob& checked) {
   std::vector<std::shared_ptr<const Source>> sources;
+  std::vector<std::shared_ptr<const LaterSource>> later;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const CheckedGraph& graph = checked.sources[i];
     const Node& reader = graph.graph.nodes[graph.reader];
     if (IsMixture(job.spec)) {
-      sources.push_back(sources_->OpenLater(job.datasets[i], reader));
+      later.push_back(sources_->OpenLater(job.datasets[i], reader));
+      sources.push_back(later.back());
       continue;
     }
     ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
                      sources_->Open(job.datasets[i], reader));
     sources.push_back(std::move(source));
   }
+  sources_->AwaitAttempts(later);
   return sources;
 }
 

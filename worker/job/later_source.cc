@@ -34,6 +34,11 @@ absl::StatusOr<LaterSource::Ptr> LaterSource::Opened() const {
   return Try();
 }
 
+void LaterSource::AwaitAttempt(MonotonicTime deadline) const {
+  MutexLock lock(&mu_);
+  while (attempts_ == 0 && ended_.WaitUntil(&mu_, deadline)) continue;
+}
+
 absl::StatusOr<LaterSource::Ptr> LaterSource::Try() const {
   absl::StatusOr<Ptr> source = open_();
   if (source.ok() && (*source)->num_samples() != known_.samples)

@@ -64,6 +64,9 @@ class LaterSource final : public Source,
   // Opens it, or waits for the thread that does. Errors: those of Open.
   absl::StatusOr<Ptr> Opened() const;
 
+  // Waits until it has been tried once, or the deadline passes.
+  void AwaitAttempt(MonotonicTime deadline) const;
+
   uint64_t num_samples() const override { return known_.samples; }
   uint64_t num_records() const override { return known_.records; }
   const Digest& fingerprint() const override { return known_.fingerprint; }

@@ -38,13 +38,19 @@ absl::StatusOr<SourceTable::SourcePtr> SourceTable::Open(
   return SourcePtr(later, source.get());
 }
 
-SourceTable::SourcePtr SourceTable::OpenLater(const DatasetInfo& dataset,
-                                              const Node& reader) {
+std::shared_ptr<const LaterSource> SourceTable::OpenLater(
+    const DatasetInfo& dataset, const Node& reader) {
   bool is_new = false;
   Later later = Find(dataset, reader, &is_new);
   // One that finds no place is opened by its rows.
   if (is_new && ahead_.TryPush(std::weak_ptr(later))) StartThread();
   return later;
+}
+
+void SourceTable::AwaitAttempts(
+    std::span<const std::shared_ptr<const LaterSource>> sources) const {
+  const MonotonicTime deadline = Clock::Real().Now() + options_.patience;
+  for (const auto& source : sources) source->AwaitAttempt(deadline);
 }
 
 void SourceTable::Stop() {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -38,6 +39,9 @@ class SourceTable : public std::enable_shared_from_this<SourceTable> {
         1024;           // datasets, before those that are gone are forgotten
     size_t opens = 16;  // ahead, at a time
     size_t max_waiting = 65'536;  // sources, to be opened ahead
+    // How long a job waits for sources that are opened ahead. One that is open
+    // when a stream of rows begins is not read by threads that wait.
+    Duration patience = std::chrono::seconds(2);
     Duration block_timeout = std::chrono::seconds(30);
     LaterSource::Options later;
     SourceLimits limits;
@@ -56,7 +60,11 @@ class SourceTable : public std::enable_shared_from_this<SourceTable> {
   absl::StatusOr<SourcePtr> Open(const DatasetInfo& dataset,
                                  const Node& reader);
   // Returns a source that is opened later, unless the dataset is open.
-  SourcePtr OpenLater(const DatasetInfo& dataset, const Node& reader);
+  std::shared_ptr<const LaterSource> OpenLater(const DatasetInfo& dataset,
+                                               const Node& reader);
+  // Waits until each of them has been tried once, at most options.patience.
+  void AwaitAttempts(
+      std::span<const std::shared_ptr<const LaterSource>> sources) const;
   // Makes openings in progress end, and later ones fail. Waits for the threads.
   // REQUIRES: called before the last owner outside of the sources is gone.
   void Stop();

@@ -222,6 +222,7 @@ TEST_F(MixtureTable, SourcesAreOpenedTogetherAheadOfTheirRows) {
             });
   done.wait();
   ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE((*result)->reads_ahead()) << "all are open, and none waits";
   // The first of these rows waits for three requests: two are not rows'.
   for (const uint64_t sample : {0, 6, 10})
     EXPECT_TRUE(Fields(**result, {.sample = sample}).ok());

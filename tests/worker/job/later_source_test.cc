@@ -141,6 +141,20 @@ TEST_F(Later, IsOpenedOnceHoweverManyThreadsNeedIt) {
   EXPECT_EQ(opened_, 1);
 }
 
+TEST_F(Later, AnAttemptIsAwaitedUpToADeadline) {
+  std::latch waits(1);
+  const auto source = Of([&]() -> absl::StatusOr<LaterSource::Ptr> {
+    waits.wait();
+    return Unavailable("the disk is slow");
+  });
+  std::thread opens([&] { source->Opened().IgnoreError(); });
+  source->AwaitAttempt(Clock::Real().Now() + milliseconds(1));
+  waits.count_down();
+  source->AwaitAttempt(MonotonicTime::max());
+  EXPECT_EQ(Message(source->Opened().status()), "the disk is slow");
+  opens.join();
+}
+
 TEST_F(Later, AnErrorIsTheAnswerUntilThePauseIsOver) {
   absl::Status status = Unavailable("away");
   const auto source = Answering(&status);
