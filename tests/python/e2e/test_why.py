@@ -32,6 +32,19 @@ def test_records_and_draws_are_those_of_the_batches(service, folder):
     assert service.job("drawn").why(0) == rows, "of a job that is attached to"
 
 
+def test_a_record_of_a_mixture_has_the_class_of_its_own_source(service, folder):
+    @leat.pipeline
+    def labels(path):
+        return {"label": fn.readers.image_folder(str(path))[1]}
+
+    mixed = leat.mix({"first": labels(folder), "second": labels(folder)}, {"first": 1, "second": 1})
+    job = service.job("why-classes", mixed, batch=4)
+    records = [job.record(sample) for sample in range(job.num_samples)]
+    assert len({record.class_name for record in records}) > 1
+    for record in records:
+        assert record.file.startswith(f"{record.class_name}/"), record
+
+
 @pytest.fixture(scope="module")
 def packed(service, tmp_path_factory):
     """A mixture of two packed corpora: files of uint16, whose documents end with 0."""

@@ -32,7 +32,7 @@
 
 namespace leat::worker {
 
-// How far a listing is.
+// ListingProgress says how many samples a listing has walked, and of how many.
 struct ListingProgress {
   uint64_t walked = 0;  // samples
   uint64_t of = 0;      // 0: not known

@@ -128,12 +128,7 @@ def record(message: dict[str, Any]) -> Record:
     documents = message.get("documents") or {}
     return Record(
         sample=message["sample"],
-        root=message["root"],
-        file=message["file"],
-        key=message.get("key") or None,
-        offset=message.get("offset"),
-        size=message.get("size"),
-        index=message.get("index"),
+        **_place(message),
         shard=message["shard"],
         index_in_shard=message["index_in_shard"],
         source=message.get("source") or None,
@@ -143,15 +138,22 @@ def record(message: dict[str, Any]) -> Record:
     )
 
 
+def _place(message: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments that say where a record or a document is stored."""
+    return {
+        "root": message["root"],
+        "file": message["file"],
+        "key": message.get("key") or None,
+        "offset": message.get("offset"),
+        "size": message.get("size"),
+        "index": message.get("index"),
+    }
+
+
 def _document(message: dict[str, Any]) -> Document:
     return Document(
         number=message["document"],
-        root=message["root"],
-        file=message["file"],
-        key=message.get("key") or None,
-        offset=message.get("offset"),
-        size=message.get("size"),
-        index=message.get("index"),
+        **_place(message),
         begin=message["begin"],
         elements=message["elements"],
         row_begin=message["row_begin"],

@@ -43,7 +43,7 @@ TEST(JpegSync, HasLibjpegsPixelsInEverySampling) {
   Synced synced;
   for (const auto& [h, v] : kSyncSamplings)
     for (const int quality : {5, 60, 100}) {
-      // One to some hundred segments.
+      // The file has between one and some hundred segments.
       const std::string file = MakeJpeg(
           {.width = 500, .height = 130, .h = h, .v = v, .quality = quality});
       synced.Ask(decoder, file, {0, 0, 500, 130}, false);
