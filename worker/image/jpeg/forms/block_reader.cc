@@ -59,6 +59,7 @@ bool IsExactKept(const uint8_t* block, const BlockSteps& steps) {
 // A sink of DecodeBlock that writes words.
 class WordSink {
  public:
+  static constexpr bool kTakesZeros = false;
   // REQUIRES: kBlockRoom bytes are free at `to`.
   WordSink(uint8_t* to, const uint32_t* steps) : to_(to), size_{steps} {}
 

@@ -90,6 +90,7 @@ class CoefficientReader final : public McuSource {
 // Writes a block as it is decoded (blocks.h), and also into a block of libjpeg.
 class CoefficientSink {
  public:
+  static constexpr bool kTakesZeros = false;
   // REQUIRES: kMaxBlockBytes are free at `to`, and 16 more for a block that is
   // going to be refused.
   CoefficientSink(uint8_t* to, JCOEF* block)

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 
 #include "worker/image/jpeg/scan/bits.h"
 #include "worker/image/jpeg/scan/huffman.h"
@@ -16,21 +15,29 @@ namespace leat::worker {
 
 // The place in a block of each coefficient, in the order of coding (T.81,
 // figure A.6). The last place is repeated at the end: coefficients that go too
-// far are written there before the block is refused.
-inline constexpr std::array<uint8_t, 80> kZigzag = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-    12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+// far are written there before the block is refused, and the zero that stands
+// for the end of a block.
+inline constexpr std::array<uint8_t, 160> kZigzag = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19,
+    26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56,
+    57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31,
+    39, 46, 53, 60, 61, 54, 47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63,
+    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63,
+    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63,
+    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63,
+    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63,
     63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 
 // Sinks receive coefficients: `at` is the index in the order of coding, 1 … 63,
-// or up to 79 in a block that is refused.
+// or up to 79 in a block that is refused. A sink that kTakesZeros also receives
+// coefficients of value 0, at up to 159, and one coefficient twice.
 struct DropSink {
+  static constexpr bool kTakesZeros = true;
   void Dc(int32_t) {}
   void Ac(unsigned, int32_t) {}
 };
 struct StoreSink {
+  static constexpr bool kTakesZeros = true;
   JCOEF* block;  // all zero
   void Dc(int32_t value) { block[0] = static_cast<JCOEF>(value); }
   void Ac(unsigned at, int32_t value) {
@@ -38,14 +45,16 @@ struct StoreSink {
   }
 };
 
-// Decodes the coefficients of a code that is not looked up at once. Returns
-// false if there is no such code.
+// Decodes one coefficient, or zeros, or the end of the block. `entry`: that of
+// the next bits. Returns false if there is no such code.
 template <class Sink>
-inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
-                       unsigned* at, Sink& sink) {
-  uint8_t symbol = static_cast<uint8_t>(entry >> 16);
-  int length = entry & 0x7f;
-  if (entry == 0) length = table.code().Find(scan.bits, &symbol);
+inline bool DecodeAlone(ScanBits& scan, const AcTable& table,
+                        AcTable::Entry entry, unsigned* at, Sink& sink) {
+  scan.Refill();  // a code has 16 bits, and its value 15
+  uint8_t symbol = entry.symbol();
+  int length = entry.length();
+  if (length == 0 || entry.first() != AcTable::Entry::kAlone)
+    length = table.code().Find(scan.bits, &symbol);
   if (length == 0) return false;
   scan.Drop(length);
   const unsigned run = symbol >> 4;
@@ -89,26 +98,25 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
   ScanBits scan = *bits;
   if (!DecodeDc(scan, dc, predictor)) return false;
   sink.Dc(*predictor);
+  constexpr int kAtOnce = 56 / AcTable::kLookupBits;
   unsigned at = 1;
   while (at < DCTSIZE2) {
-    scan.Refill();  // 56 bits: a short code of 10 and a long one of 31
-    int32_t entry = ac.Look(scan.bits);
-    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
-      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
-      continue;
+    scan.Refill();
+    for (int i = 0; i < kAtOnce && at < DCTSIZE2; ++i) {
+      const AcTable::Entry entry = ac.Look(scan.bits);
+      const unsigned first = at + entry.first();
+      // The next block begins after the 63rd coefficient.
+      if (first >= DCTSIZE2) {
+        if (!DecodeAlone(scan, ac, entry, &at, sink)) return false;
+        break;
+      }
+      at += entry.both();
+      scan.Drop(entry.length());
+      if (Sink::kTakesZeros || entry.value() != 0)
+        sink.Ac(first - 1, entry.value());
+      if (Sink::kTakesZeros || (entry.second_value() != 0 && at != first))
+        sink.Ac(at - 1, entry.second_value());
     }
-    scan.Drop(entry & 0x7f);
-    at += static_cast<unsigned>(entry >> 8 & 0xff);
-    if (entry >> 16 != 0) sink.Ac(at - 1, entry >> 16);
-    if (at >= DCTSIZE2) break;
-    entry = ac.Look(scan.bits);
-    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
-      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
-      continue;
-    }
-    scan.Drop(entry & 0x7f);
-    at += static_cast<unsigned>(entry >> 8 & 0xff);
-    if (entry >> 16 != 0) sink.Ac(at - 1, entry >> 16);
   }
   *bits = scan;
   return at == DCTSIZE2 || at > AcTable::kEnd;
@@ -133,13 +141,13 @@ inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
       over = ac.LookOver(scan.bits);
     }
     scan.Refill();
-    const int32_t entry = ac.Look(scan.bits);
-    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
-      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+    const AcTable::Entry entry = ac.Look(scan.bits);
+    if (at + entry.first() >= DCTSIZE2) {
+      if (!DecodeAlone(scan, ac, entry, &at, sink)) return false;
       continue;
     }
-    scan.Drop(entry & 0x7f);
-    at += static_cast<unsigned>(entry >> 8 & 0xff);
+    scan.Drop(entry.length());
+    at += entry.both();
   }
   *bits = scan;
   return at == DCTSIZE2 || at > AcTable::kEnd;

@@ -50,8 +50,8 @@ bool DcTable::Build(const JHUFF_TBL& table) {
   if (!code_.Build(table)) return false;
   look_.fill(0);
   code_.ForEachShort(
-      kLookupBits, [&](uint32_t code, int length, uint8_t symbol) {
-        const int free = kLookupBits - length;
+      kDcLookupBits, [&](uint32_t code, int length, uint8_t symbol) {
+        const int free = kDcLookupBits - length;
         std::fill_n(look_.begin() + (code << free), size_t{1} << free,
                     static_cast<uint16_t>(length | symbol << 8));
       });
@@ -77,35 +77,69 @@ void DcTable::BuildOver() {
   looks_over_ = true;
 }
 
+namespace {
+
+// Describes the coefficient that some bits begin with, for AcTable's entries.
+struct Coefficient {
+  uint8_t length = 0;  // of the code, and of its value if the value is known
+  uint8_t symbol = 0;
+  uint8_t far = 0;
+  int8_t value = 0;
+  bool whole = false;  // the value is known, and small enough for an entry
+  bool ends = false;   // the block
+
+  // `after`: the `bits` bits after the code.
+  static Coefficient Of(int length, uint8_t symbol, uint32_t after, int bits) {
+    constexpr int kMostBits = 5;  // of a value
+    const int run = symbol >> 4, size = symbol & 15;
+    Coefficient one{.length = static_cast<uint8_t>(length), .symbol = symbol};
+    if (size > bits || size > kMostBits) return one;
+    one.whole = true;
+    one.ends = size == 0 && run != 15;
+    one.far = static_cast<uint8_t>(run + 1);
+    if (size > 0) {
+      one.length = static_cast<uint8_t>(length + size);
+      one.value =
+          static_cast<int8_t>(ExtendedValue(after >> (bits - size), size));
+    }
+    return one;
+  }
+};
+
+}  // namespace
+
 bool AcTable::Build(const JHUFF_TBL& table) {
   if (code_.IsOf(table)) return true;
   looks_over_ = false;
   if (!code_.Build(table)) return false;
-  look_.fill(0);
-  code_.ForEachShort(kLookupBits,
-                     [&](uint32_t code, int length, uint8_t symbol) {
-                       Fill(code, length, symbol);
-                     });
-  return true;
-}
-
-void AcTable::Fill(uint32_t code, int length, uint8_t symbol) {
-  const int free = kLookupBits - length;
-  const int run = symbol >> 4, size = symbol & 15;
-  const size_t first = size_t{code} << free;
-  for (size_t i = 0; i < size_t{1} << free; ++i) {
-    int32_t& entry = look_[first + i];
-    if (size == 0) {
-      entry = length | (run == 15 ? 16 : kEnd) << 8;
-    } else if (size <= free) {
-      const uint32_t value =
-          static_cast<uint32_t>(i >> (free - size)) & ((1u << size) - 1);
-      entry =
-          (length + size) | (run + 1) << 8 | ExtendedValue(value, size) * 65536;
-    } else {
-      entry = length | kSymbolOnly | symbol << 16;
+  // Codes that are longer than the table have the entry 0 there.
+  std::array<Coefficient, size_t{1} << kLookupBits> one{};
+  code_.ForEachShort(
+      kLookupBits, [&](uint32_t code, int length, uint8_t symbol) {
+        const int free = kLookupBits - length;
+        const size_t first = size_t{code} << free;
+        for (uint32_t i = 0; i < 1u << free; ++i)
+          one[first + i] = Coefficient::Of(length, symbol, i, free);
+      });
+  for (uint32_t next = 0; next < look_.size(); ++next) {
+    const Coefficient& first = one[next];
+    if (!first.whole || first.ends) {
+      look_[next] = first.length | Entry::kAlone << 6 |
+                    static_cast<uint32_t>(first.symbol) << 12;
+      continue;
     }
+    // Zeros after the bits may look like a code, which is then too long.
+    Coefficient second = one[next << first.length & (look_.size() - 1)];
+    if (!second.whole || first.length + second.length > kLookupBits)
+      second = {.value = first.value};
+    const unsigned both =
+        first.far + (second.ends ? kEnd : unsigned{second.far});
+    look_[next] = static_cast<uint32_t>(first.length + second.length) |
+                  uint32_t{first.far} << 6 | both << 12 |
+                  (static_cast<uint32_t>(first.value) & 63) << 19 |
+                  (static_cast<uint32_t>(second.value) & 63) << 25;
   }
+  return true;
 }
 
 void AcTable::BuildOver() {

@@ -23,8 +23,8 @@ extern "C" {
 
 namespace leat::worker {
 
-// Codes of up to this many bits are looked up at once.
-inline constexpr int kLookupBits = 10;
+// DC codes of up to this many bits are looked up at once.
+inline constexpr int kDcLookupBits = 10;
 
 // Where the coefficients are not wanted, kSkipBits bits are looked up, and a
 // value that begins in them may be skipped with them, up to kMostSkipped bits.
@@ -93,9 +93,9 @@ class DcTable {
  public:
   bool Build(const JHUFF_TBL& table);
   // Returns the code's length in the low byte and the difference's in the high
-  // one. 0: the code is longer than kLookupBits.
+  // one. 0: the code is longer than kDcLookupBits.
   uint16_t Look(uint64_t bits) const {
-    return look_[bits >> (64 - kLookupBits)];
+    return look_[bits >> (64 - kDcLookupBits)];
   }
   const HuffmanCode& code() const { return code_; }
 
@@ -109,22 +109,48 @@ class DcTable {
  private:
   HuffmanCode code_;
   bool looks_over_ = false;
-  std::array<uint16_t, size_t{1} << kLookupBits> look_{};
+  std::array<uint16_t, size_t{1} << kDcLookupBits> look_{};
   SkipTable over_{};
   std::array<int16_t, size_t{1} << kSkipBits> values_{};
 };
 
 class AcTable {
  public:
-  static constexpr int kEnd = 128;  // more than any run reaches
-  // An entry of a whole coefficient: bits 0 … 6 are the number of bits it
-  // takes, 8 … 15 how far it advances in the block (kEnd: to its end), 16 … 31
-  // its value, 0 for none. With kSymbolOnly: the code's length, and its symbol
-  // in 16 … 23. 0: the code is longer than kLookupBits.
-  static constexpr int32_t kSymbolOnly = 0x80;
+  // Codes and values of up to this many bits together are looked up at once.
+  static constexpr int kLookupBits = 11;
+  // Advances a block beyond what any run reaches.
+  static constexpr unsigned kEnd = 96;
+
+  // Says what the next bits are: one coefficient, or two, each after zeros. The
+  // end of a block counts as a second one of value 0, and 16 zeros as a first or
+  // second one. All other codes are alone, and longer ones, too: kAlone.
+  class Entry {
+   public:
+    static constexpr unsigned kAlone = 63;  // a first advance beyond any block
+    explicit Entry(uint32_t word) : word_(word) {}
+
+    // The bits that the coefficients take; of a code that is alone, the bits of
+    // the code without its value: 0 if it is longer than kLookupBits.
+    int length() const { return static_cast<int>(word_ & 63); }
+    // By how many coefficients the first one, and both, advance. The latter is
+    // kEnd more if the block ends.
+    unsigned first() const { return word_ >> 6 & 63; }
+    unsigned both() const { return word_ >> 12 & 127; }
+    // The values. If there is no second one, it repeats the first.
+    int32_t value() const { return static_cast<int32_t>(word_ << 7) >> 26; }
+    int32_t second_value() const {
+      return static_cast<int32_t>(word_ << 1) >> 26;
+    }
+    // The symbol of a code that is alone.
+    uint8_t symbol() const { return static_cast<uint8_t>(word_ >> 12); }
+
+   private:
+    uint32_t word_;
+  };
+
   bool Build(const JHUFF_TBL& table);
-  int32_t Look(uint64_t bits) const {
-    return look_[bits >> (64 - kLookupBits)];
+  Entry Look(uint64_t bits) const {
+    return Entry(look_[bits >> (64 - kLookupBits)]);
   }
   const HuffmanCode& code() const { return code_; }
 
@@ -139,11 +165,9 @@ class AcTable {
   void BuildOver();
 
  private:
-  void Fill(uint32_t code, int length, uint8_t symbol);
-
   HuffmanCode code_;
   bool looks_over_ = false;
-  std::array<int32_t, size_t{1} << kLookupBits> look_{};
+  std::array<uint32_t, size_t{1} << kLookupBits> look_{};
   SkipTable over_{};
 };
 
