@@ -28,9 +28,9 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
 
     Args:
         input: a node (positional)
-        size: height and width of the result, or one number for both (ints; 1 … 65500; required)
+        size: height and width of the result, or one number for both (ints; 1 … 65,500; required)
         area: least and largest part of the image's area (floats; 1e-06 … 1; default (0.08, 1.0))
-        aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1000; default (0.75, 1.3333333333333333))
+        aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1,000; default (0.75, 1.3333333333333333))
         attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
         interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
@@ -48,15 +48,15 @@ def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretc
 
     Args:
         input: a node (positional)
-        size: height and width, or one number for both; 0: that side follows by the mode (ints; 0 … 65500; default ())
+        size: height and width, or one number for both; 0: that side follows by the mode (ints; 0 … 65,500; default ())
         mode: stretch: exactly size, and a side of 0 stays as it is; default: exactly size, and a side of 0 keeps the aspect; otherwise the aspect is kept and size is the least, or the largest (string; one of 'stretch', 'not_smaller', 'not_larger', 'default'; default 'stretch')
         interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
-        shorter: length of the shorter side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65500; default 0.0)
-        longer: length of the longer side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65500; default 0.0)
-        max_size: greatest height and width, or one number for both; the aspect is kept where the mode, shorter or longer keeps it; none: no limit (ints; 1 … 65500; default ())
-        roi_start: upper left corner of the region that is resized: y and x, or one number for both; none: all of the image. Pixels around the region count where the filter reaches them (floats; 0 … 65500; default ())
-        roi_end: its lower right corner; a region beyond the image is a bad sample (floats; 0 … 65500; default ())
+        shorter: length of the shorter side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65,500; default 0.0)
+        longer: length of the longer side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65,500; default 0.0)
+        max_size: greatest height and width, or one number for both; the aspect is kept where the mode, shorter or longer keeps it; none: no limit (ints; 1 … 65,500; default ())
+        roi_start: upper left corner of the region that is resized: y and x, or one number for both; none: all of the image. Pixels around the region count where the filter reaches them (floats; 0 … 65,500; default ())
+        roi_end: its lower right corner; a region beyond the image is a bad sample (floats; 0 … 65,500; default ())
         roi_relative: roi_start and roi_end are shares of the height and width (bool; default False)
         subpixel_scale: where a side is rounded, the region is widened or narrowed, so that both sides keep one scale, as DALI does (bool; default False)
         min_filter: the filter along a side that becomes smaller; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
@@ -75,7 +75,7 @@ def crop(input: Node, /, size: int | Sequence[int], pos_y: float | Node = 0.5, p
 
     Args:
         input: a node (positional)
-        size: height and width, or one number for both (ints; 1 … 65500; required)
+        size: height and width, or one number for both (ints; 1 … 65,500; required)
         pos_y: 0: at the top, 1: at the bottom (float, or a node: one value a sample; 0 … 1; default 0.5)
         pos_x: 0: at the left, 1: at the right (float, or a node: one value a sample; 0 … 1; default 0.5)
 
@@ -107,7 +107,7 @@ def random_crop(input: Node, /, area: float | Sequence[float] = (0.08, 1.0), asp
     Args:
         input: a node (positional)
         area: least and largest part of the image's area (floats; 1e-06 … 1; default (0.08, 1.0))
-        aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1000; default (0.75, 1.3333333333333333))
+        aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1,000; default (0.75, 1.3333333333333333))
         attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
 
     Returns:
@@ -122,10 +122,10 @@ def window(input: Node, /, height: float | Node, width: float | Node, y: float |
 
     Args:
         input: a node (positional)
-        height: its height in pixels, rounded (float, or a node: one value a sample; 0 … 65500; required)
-        width: its width (float, or a node: one value a sample; 0 … 65500; required)
-        y: its first row, rounded (float, or a node: one value a sample; 0 … 65500; default 0.0)
-        x: its first column (float, or a node: one value a sample; 0 … 65500; default 0.0)
+        height: its height in pixels, rounded (float, or a node: one value a sample; 0 … 65,500; required)
+        width: its width (float, or a node: one value a sample; 0 … 65,500; required)
+        y: its first row, rounded (float, or a node: one value a sample; 0 … 65,500; default 0.0)
+        x: its first column (float, or a node: one value a sample; 0 … 65,500; default 0.0)
         normalized_anchor: y and x are shares of the image's height and width (bool; default False)
         normalized_shape: height and width are shares of the image's (bool; default False)
 
@@ -170,8 +170,8 @@ def pad(input: Node, /, fill_value: float = 0.0, axes: int | Sequence[int] = (),
         input: a node (positional)
         fill_value: of what is added; rounded and saturated (float; -1e+30 … 1e+30; default 0.0)
         axes: which are extended; none: all (ints; 0 … 7; default ())
-        align: sizes are rounded up to a multiple: one number, or one an axis (ints; 1 … 1e+09; default ())
-        shape: least sizes of the axes, 0: as it is. An axis whose size differs from sample to sample gets this size; a larger sample is a bad one (ints; 0 … 1e+09; default ())
+        align: sizes are rounded up to a multiple: one number, or one an axis (ints; 1 … 1,000,000,000; default ())
+        shape: least sizes of the axes, 0: as it is. An axis whose size differs from sample to sample gets this size; a larger sample is a bad one (ints; 0 … 1,000,000,000; default ())
 
     Returns:
         A node.
@@ -185,7 +185,7 @@ def reshape(input: Node, /, shape: int | Sequence[int] = (), axes: int | Sequenc
 
     Args:
         input: a node (positional)
-        shape: sizes; one may be -1: what the others leave; none: a scalar (ints; -1 … 1e+09; default ())
+        shape: sizes; one may be -1: what the others leave; none: a scalar (ints; -1 … 1,000,000,000; default ())
         axes: for each of the sizes the axis of the input whose size it is instead, or -1; none: each is as given (ints; -1 … 7; default ())
 
     Returns:
@@ -201,14 +201,14 @@ def slice(input: Node, /, axes: int | Sequence[int] = (), start: int | Sequence[
     Args:
         input: a node (positional)
         axes: which are sliced; none: all, in their order (ints; 0 … 7; default ())
-        start: first elements; none: 0 (ints; -1e+09 … 1e+09; default ())
-        rel_start: the same as a share of the size (floats; -1000 … 1000; default ())
-        shape: numbers of elements (ints; 1 … 1e+09; default ())
-        rel_shape: the same as a share of the size (floats; 0 … 1000; default ())
-        end: behind the last elements; none: all of the axis (ints; -1e+09 … 1e+09; default ())
-        rel_end: the same as a share of the size (floats; -1000 … 1000; default ())
-        offset_0: added to the start in the first axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
-        offset_1: added to the start in the second axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
+        start: first elements; none: 0 (ints; -1,000,000,000 … 1,000,000,000; default ())
+        rel_start: the same as a share of the size (floats; -1,000 … 1,000; default ())
+        shape: numbers of elements (ints; 1 … 1,000,000,000; default ())
+        rel_shape: the same as a share of the size (floats; 0 … 1,000; default ())
+        end: behind the last elements; none: all of the axis (ints; -1,000,000,000 … 1,000,000,000; default ())
+        rel_end: the same as a share of the size (floats; -1,000 … 1,000; default ())
+        offset_0: added to the start in the first axis (float, or a node: one value a sample; -1,000,000,000 … 1,000,000,000; default 0.0)
+        offset_1: added to the start in the second axis (float, or a node: one value a sample; -1,000,000,000 … 1,000,000,000; default 0.0)
         out_of_bounds_policy: what lies outside the input: a bad sample, filled, or left out (string; one of 'error', 'pad', 'trim'; default 'error')
         fill_values: of what lies outside; one number, or one for each of the last axis (floats; -1e+30 … 1e+30; default (0.0,))
 
@@ -225,14 +225,14 @@ def erase(input: Node, /, axes: int | Sequence[int] = (), anchor: float | Sequen
     Args:
         input: a node (positional)
         axes: of the regions; none: all but the last (ints; 0 … 7; default ())
-        anchor: least corners of the regions, one behind the other; none: 0 (floats; -1e+09 … 1e+09; default ())
-        shape: sizes of the regions, one behind the other (floats; 0 … 1e+09; default ())
+        anchor: least corners of the regions, one behind the other; none: 0 (floats; -1,000,000,000 … 1,000,000,000; default ())
+        shape: sizes of the regions, one behind the other (floats; 0 … 1,000,000,000; default ())
         normalized: anchor, shape, y, x, height, width are shares of the size (bool; default False)
         centered_anchor: anchor, y, x are centres (bool; default False)
-        y: one more region: its place in the first axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
-        x: the same in the second (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
-        height: its size in the first axis; 0: there is none (float, or a node: one value a sample; 0 … 1e+09; default 0.0)
-        width: the same in the second (float, or a node: one value a sample; 0 … 1e+09; default 0.0)
+        y: one more region: its place in the first axis (float, or a node: one value a sample; -1,000,000,000 … 1,000,000,000; default 0.0)
+        x: the same in the second (float, or a node: one value a sample; -1,000,000,000 … 1,000,000,000; default 0.0)
+        height: its size in the first axis; 0: there is none (float, or a node: one value a sample; 0 … 1,000,000,000; default 0.0)
+        width: the same in the second (float, or a node: one value a sample; 0 … 1,000,000,000; default 0.0)
         enable: false: nothing is erased (bool, or a node: one value a sample; default True)
         fill_value: one number, or one for each of the last axis (floats; -1e+30 … 1e+30; default (0.0,))
 
@@ -248,7 +248,7 @@ def crop_mirror_normalize(input: Node, /, crop: int | Sequence[int] = (), pos_y:
 
     Args:
         input: a node (positional)
-        crop: height and width, or one number for both; none: the whole image (ints; 1 … 65500; default ())
+        crop: height and width, or one number for both; none: the whole image (ints; 1 … 65,500; default ())
         pos_y: 0: at the top, 1: at the bottom (float, or a node: one value a sample; 0 … 1; default 0.5)
         pos_x: 0: at the left, 1: at the right (float, or a node: one value a sample; 0 … 1; default 0.5)
         mirror: mirror left and right (bool, or a node: one value a sample; default False)
@@ -275,9 +275,9 @@ def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: i
 
     Args:
         input: a node (positional)
-        angle: degrees, counter-clockwise as one sees it (float, or a node: one value a sample; -1e+06 … 1e+06; required)
+        angle: degrees, counter-clockwise as one sees it (float, or a node: one value a sample; -1,000,000 … 1,000,000; required)
         keep_size: the result has the image's size (bool; default False)
-        size: height and width of the result, or one number for both; none: what holds the whole of it (ints; 1 … 65500; default ())
+        size: height and width of the result, or one number for both; none: what holds the whole of it (ints; 1 … 65,500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
         rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
@@ -294,15 +294,15 @@ def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0
 
     Args:
         input: a node (positional)
-        matrix: (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5); the centre of the first pixel is (0.5, 0.5) (floats; -1e+06 … 1e+06; default (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))
+        matrix: (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5); the centre of the first pixel is (0.5, 0.5) (floats; -1,000,000 … 1,000,000; default (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))
         inverse_map: the matrix leads from the result to the image (bool; default True)
-        angle: moreover, the result is turned about its centre: degrees, counter-clockwise (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        scale: and enlarged before that (float, or a node: one value a sample; 0.001 … 1000; default 1.0)
-        shear_x: and before that sheared: x + shear_x * y (float, or a node: one value a sample; -1000 … 1000; default 0.0)
-        shear_y: and before that sheared: y + shear_y * x (float, or a node: one value a sample; -1000 … 1000; default 0.0)
-        translate_x: and at last moved to the right, in pixels (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        translate_y: and moved down, in pixels (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        size: height and width of the result, or one number for both; none: the image's (ints; 1 … 65500; default ())
+        angle: moreover, the result is turned about its centre: degrees, counter-clockwise (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        scale: and enlarged before that (float, or a node: one value a sample; 0.001 … 1,000; default 1.0)
+        shear_x: and before that sheared: x + shear_x * y (float, or a node: one value a sample; -1,000 … 1,000; default 0.0)
+        shear_y: and before that sheared: y + shear_y * x (float, or a node: one value a sample; -1,000 … 1,000; default 0.0)
+        translate_x: and at last moved to the right, in pixels (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        translate_y: and moved down, in pixels (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        size: height and width of the result, or one number for both; none: the image's (ints; 1 … 65,500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
         rule: the arithmetic. fixed: positions in 64-bit fixed point, exact to 2^-32; fastest. dali: positions in float32, each the previous one in its row plus a step, except every 256th (string; one of 'fixed', 'dali'; default 'fixed')
@@ -319,8 +319,8 @@ def gaussian_blur(input: Node, /, sigma: float | Node = 0.0, window_size: int = 
 
     Args:
         input: a node (positional)
-        sigma: in pixels; 0: ((window_size - 1) / 2 - 1) * 0.3 + 0.8 (float, or a node: one value a sample; 0 … 1000; default 0.0)
-        window_size: diameter of the kernel, odd; 0: 2 * ceil(3 * sigma) + 1 (int; 0 … 8191; default 0)
+        sigma: in pixels; 0: ((window_size - 1) / 2 - 1) * 0.3 + 0.8 (float, or a node: one value a sample; 0 … 1,000; default 0.0)
+        window_size: diameter of the kernel, odd; 0: 2 * ceil(3 * sigma) + 1 (int; 0 … 8,191; default 0)
 
     Returns:
         A node.
@@ -435,8 +435,8 @@ def brightness(input: Node, /, brightness: float | Node = 1.0, brightness_shift:
 
     Args:
         input: a node (positional)
-        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
-        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
+        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
     Returns:
@@ -451,7 +451,7 @@ def contrast(input: Node, /, contrast: float | Node = 1.0, contrast_center: floa
 
     Args:
         input: a node (positional)
-        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
         contrast_center: the value that contrast keeps; none: the middle of the input's type, 128 for uint8, 0.5 for floats (floats; default ())
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
@@ -467,9 +467,9 @@ def brightness_contrast(input: Node, /, brightness: float | Node = 1.0, brightne
 
     Args:
         input: a node (positional)
-        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
-        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
+        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
         contrast_center: the value that contrast keeps; none: the middle of the input's type, 128 for uint8, 0.5 for floats (floats; default ())
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
@@ -485,7 +485,7 @@ def hue(input: Node, /, hue: float | Node = 0.0, dtype: Literal['input', 'uint8'
 
     Args:
         input: a node (positional)
-        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
     Returns:
@@ -500,7 +500,7 @@ def saturation(input: Node, /, saturation: float | Node = 1.0, dtype: Literal['i
 
     Args:
         input: a node (positional)
-        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
     Returns:
@@ -515,9 +515,9 @@ def hsv(input: Node, /, hue: float | Node = 0.0, saturation: float | Node = 1.0,
 
     Args:
         input: a node (positional)
-        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
-        value: factor of it all (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
+        value: factor of it all (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
     Returns:
@@ -532,10 +532,10 @@ def color_twist(input: Node, /, brightness: float | Node = 1.0, contrast: float 
 
     Args:
         input: a node (positional)
-        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
-        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
-        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
-        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 1.0)
         dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
 
     Returns:
@@ -566,7 +566,7 @@ def constant(values: float | Sequence[float], dtype: Literal['bool', 'uint8', 'i
     Args:
         values: one number, or those of a row-major tensor (floats; required)
         dtype: type of the result; to integers: halves to even, saturated (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
-        shape: sizes of the axes; none: a scalar if there is one value, otherwise one axis (ints; 1 … 65500; default ())
+        shape: sizes of the axes; none: a scalar if there is one value, otherwise one axis (ints; 1 … 65,500; default ())
 
     Returns:
         A node.
@@ -858,7 +858,7 @@ def lookup_table(input: Node, /, keys: int | Sequence[int], values: float | Sequ
 
     Args:
         input: a node (positional)
-        keys: values of the input; of equal ones the last counts (ints; 0 … 65535; required)
+        keys: values of the input; of equal ones the last counts (ints; 0 … 65,535; required)
         values: what they become (floats; required)
         default_value: of what is not among the keys (float; default 0.0)
         dtype: type of the result; to integers: halves to even, saturated (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
@@ -875,7 +875,7 @@ def one_hot(input: Node, /, num_classes: int, on_value: float = 1.0, off_value: 
 
     Args:
         input: a node (positional)
-        num_classes: size of the result's last axis; a class that is not below it is a bad sample (int; 1 … 1e+07; required)
+        num_classes: size of the result's last axis; a class that is not below it is a bad sample (int; 1 … 10,000,000; required)
         on_value: at the class's place (float; default 1.0)
         off_value: elsewhere (float; default 0.0)
         dtype: type of the result (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
@@ -895,7 +895,7 @@ def standardize(input: Node, /, axes: int | Sequence[int] = (), mean: float | Se
         axes: over which statistics are computed; none: over all (ints; 0 … 7; default ())
         mean: none: computed; otherwise one number, or one for each place of the axes that are kept (floats; default ())
         stddev: as mean (floats; 1e-30 … 1e+30; default ())
-        ddof: the variance is the sum of squares / (n - ddof) (int; 0 … 1e+09; default 0)
+        ddof: the variance is the sum of squares / (n - ddof) (int; 0 … 1,000,000,000; default 0)
         epsilon: added to the variance, given or computed (float; 0 … 1e+30; default 0.0)
         scale: factor of the result (float; default 1.0)
         shift: added to the result (float; default 0.0)
@@ -1001,8 +1001,8 @@ def beta(alpha: float | Node = 1.0, beta: float | Node = 1.0, per: Literal['samp
     """a random float32 of the beta distribution on [0, 1]; alpha = beta = 1: all numbers alike. Draws anew for each sample and epoch.
 
     Args:
-        alpha: of the distribution (float, or a node: one value a sample; 0.001 … 1e+06; default 1.0)
-        beta: of the distribution (float, or a node: one value a sample; 0.001 … 1e+06; default 1.0)
+        alpha: of the distribution (float, or a node: one value a sample; 0.001 … 1,000,000; default 1.0)
+        beta: of the distribution (float, or a node: one value a sample; 0.001 … 1,000,000; default 1.0)
         per: what a number is drawn for; batch: all rows of a step have the same (string; one of 'sample', 'batch'; default 'sample')
 
     Returns:
@@ -1050,11 +1050,11 @@ def pack(*inputs: Node, length: int, how: Literal['cut', 'fit'] = 'cut', overlap
 
     Args:
         inputs: nodes, one or more (positional)
-        length: elements of a row (int; 1 … 1.67772e+07; required)
+        length: elements of a row (int; 1 … 16,777,216; required)
         how: "cut": documents follow one another, and every length elements are a row; "fit": a document stands in one row, and rows have padding (string; one of 'cut', 'fit'; default 'cut')
-        overlap: elements that a row has from the end of the row before it; 1 gives inputs and targets. how="fit": the pieces of a document that is cut (int; 0 … 1.67772e+07; default 0)
+        overlap: elements that a row has from the end of the row before it; 1 gives inputs and targets. how="fit": the pieces of a document that is cut (int; 0 … 16,777,215; default 0)
         longer: what how="fit" does with a document that is longer than a row (string; one of 'cut', 'drop', 'error'; default 'cut')
-        max_documents: pieces of documents in a row of how="fit"; 0: any number (int; 0 … 65536; default 0)
+        max_documents: pieces of documents in a row of how="fit"; 0: any number (int; 0 … 65,536; default 0)
         fill_values: padding of each value, or one number for all (floats; default (0.0,))
 
     Returns:
@@ -1070,7 +1070,7 @@ def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'c
     Args:
         input: a node (positional)
         operation: what is done (string; one of 'auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'; required)
-        magnitude: rotate: degrees, counter-clockwise; shear_x, shear_y: x + magnitude * y, y + magnitude * x; translate_x, translate_y: pixels to the right, down; brightness, color, contrast, sharpness: a factor, 1 keeps the image; posterize: the bits kept, 0 as 1; solarize: the least value inverted; solarize_add: what is added below 128; the others have none (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        magnitude: rotate: degrees, counter-clockwise; shear_x, shear_y: x + magnitude * y, y + magnitude * x; translate_x, translate_y: pixels to the right, down; brightness, color, contrast, sharpness: a factor, 1 keeps the image; posterize: the bits kept, 0 as 1; solarize: the least value inverted; solarize_add: what is added below 128; the others have none (float, or a node: one value a sample; -1,000,000 … 1,000,000; default 0.0)
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
@@ -1089,7 +1089,7 @@ def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10',
     Args:
         input: a node (positional)
         policy: the dataset that the policy was found for (string; one of 'image_net', 'reduced_cifar10', 'reduced_image_net', 'svhn'; default 'image_net')
-        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 250 pixels (floats; 0 … 65500; default ())
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 250 pixels (floats; 0 … 65,500; default ())
         max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
@@ -1109,11 +1109,11 @@ def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, m
     Args:
         input: a node (positional)
         n: how many operations, one after the other (int; 1 … 64; required)
-        m: the bin of all their magnitudes (int; 0 … 100000; required)
-        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100000; default 31)
+        m: the bin of all their magnitudes (int; 0 … 100,000; required)
+        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100,000; default 31)
         monotonic_mag: a greater bin is a stronger operation; otherwise posterize, solarize and the factors have AutoAugment's ranges (bool; default True)
         excluded: operations that are never drawn (strings; one of 'translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'; default ())
-        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 100 pixels (floats; 0 … 65500; default ())
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 100 pixels (floats; 0 … 65,500; default ())
         max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
@@ -1132,9 +1132,9 @@ def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded:
 
     Args:
         input: a node (positional)
-        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100000; default 31)
+        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100,000; default 31)
         excluded: operations that are never drawn (strings; one of 'translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'; default ())
-        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 32 pixels (floats; 0 … 65500; default ())
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 32 pixels (floats; 0 … 65,500; default ())
         max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
@@ -1168,7 +1168,7 @@ class readers:
 
         Args:
             path: the folder, a path or URI (file://, s3://bucket/prefix, gs://bucket/prefix); its sub-folders in byte order are the classes 0, 1, … (string; required)
-            repeat: how often an epoch passes over the files (int; 1 … 1e+09; default 1)
+            repeat: how often an epoch passes over the files (int; 1 … 1,000,000,000; default 1)
             hidden: names that begin with a dot are taken, too: folders of the root are classes (bool; default False)
 
         Returns:
@@ -1199,7 +1199,7 @@ class readers:
 
         Args:
             files: paths or URIs, in this order; up to 4194304 entries (strings; required)
-            labels: as many labels; none: each file's position; up to 4194304 entries (ints; 0 … 2.14748e+09; default ())
+            labels: as many labels; none: each file's position; up to 4194304 entries (ints; 0 … 2,147,483,647; default ())
             root: the folder or URI that relative names are below; empty: the process's working folder (string; default '')
 
         Returns:
@@ -1221,7 +1221,7 @@ class readers:
             ltrb: boxes are left, top, right, bottom (bool; default False)
             ratio: boxes and vertices are shares of the image's size (bool; default False)
             skip_empty: pass over images without objects (bool; default False)
-            size_threshold: objects of less width or height are passed over (float; 0 … 1e+06; default 0.1)
+            size_threshold: objects of less width or height are passed over (float; 0 … 1,000,000; default 0.1)
             include_iscrowd: also objects that are crowds (bool; default True)
             avoid_class_remapping: labels are the ids of the categories; otherwise 1, 2, … in the order of the file (bool; default False)
 
@@ -1338,7 +1338,7 @@ class readers:
         """samples that consumers supply as they iterate (leat.external_source, leat::SampleSource) -> an output for each of types; on_bad_sample "replace" is refused.
 
         Args:
-            num_samples: how many samples the source has (int; 1 … 2.81475e+14; required)
+            num_samples: how many samples the source has (int; 1 … 281,474,976,710,656; required)
             types: of each output: "encoded" (an image file), "bytes", "int32" (one number), "uint8[28,28]", "uint8[?,?,3]" (sizes that differ from sample to sample) (strings; required)
             name: of the data: equal arguments promise equal samples (string; default 'external')
 
@@ -1429,7 +1429,7 @@ class readers:
         Args:
             files: paths or URIs of files; of directories (with a slash at the end: their .bin and .npy), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
             dtype: files that are no .npy have only elements, of this type, little-endian; empty: they are Megatron's .bin, each with its .idx beside it (string; one of '', 'uint8', 'int8', 'int16', 'uint16', 'int32', 'uint32', 'int64', 'float16', 'float32', 'bfloat16'; default '')
-            end: a token with which each document ends, in files without an .idx; -1: a file is one document (int; -1 … 9e+15; default -1)
+            end: a token with which each document ends, in files without an .idx; -1: a file is one document (int; -1 … 9,000,000,000,000,000; default -1)
             unit: what of a .bin a sample is: the .idx joins sequences to documents (string; one of 'document', 'sequence'; default 'document')
 
         Returns:

@@ -63,7 +63,7 @@ class Arg:
         if self.choices:
             facts.append("one of " + ", ".join(map(repr, self.choices)))
         if self.range:
-            facts.append(f"{self.range[0]:g} … {self.range[1]:g}")
+            facts.append(_span(self.range))
         facts.append("required" if self.default is _REQUIRED else f"default {self.default!r}")
         return f"{self.name}: {self.doc} ({'; '.join(facts)})"
 
@@ -168,6 +168,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
+def _span(low_high: tuple[float, float]) -> str:
+    """Returns a range for people: "1 … 16,777,216"."""
+    return " … ".join(f"{n:,.0f}" if n % 1 == 0 and abs(n) < 1e16 else f"{n:g}" for n in low_high)
+
+
 def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
     # The value may be an address with a password or a signature.
     shown = re.sub(r"://[^\s'\"]*", "://...", repr(value))
@@ -212,19 +217,12 @@ def _list(where: str, value: Any, one: Callable[[str, Any], Any]) -> list[Any]:
         return [one(f"{where}[{i}]", item) for i, item in enumerate(items)]
 
 
-def _is_unicode(value: str) -> bool:
-    try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:  # a surrogate
-        return False
-
-
 def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
     if hasattr(value, "__fspath__"):
         value = value.__fspath__()
     if not isinstance(value, str):
         raise _wrong(where, value, "a text")
-    if "\0" in value or not _is_unicode(value):
+    if "\0" in value or not native.is_unicode(value):
         raise _wrong(where, value, "a text of Unicode characters other than zero")
     if choices and value not in choices:
         raise _wrong(where, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
@@ -248,7 +246,7 @@ def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
     result = _list(where, value, one) if arg.type in ("ints", "floats") else one(where, value)
     for number in result if isinstance(result, list) else [result]:
         if arg.range and not arg.range[0] <= number <= arg.range[1]:
-            raise _wrong(where, value, f"{arg.range[0]:g} … {arg.range[1]:g}")
+            raise _wrong(where, value, _span(arg.range))
     return result
 
 

@@ -250,7 +250,7 @@ class Pipeline:
     def _check(self) -> Any:
         out = ctypes.c_void_p()
         try:
-            native.check(native.lib.leat_pipeline_check(native.text(json.dumps(self._graph)), ctypes.byref(out)))
+            native.check(native.lib.leat_pipeline_check(native.json_text(self._graph), ctypes.byref(out)))
         except Error as error:
             raise self.explain(error) from None
         return json.loads(native.take_text(out.value) or "[]")

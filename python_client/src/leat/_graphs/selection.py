@@ -57,7 +57,9 @@ def _list(numbers: Iterable[Any]) -> dict[str, Any]:
             whole = number.__index__()
         except (AttributeError, TypeError):
             whole = None
-        if whole is None or isinstance(number, bool) or not 0 <= whole < _MOST_SAMPLES:
+        if type(number).__name__ in ("bool", "bool_"):
+            raise InvalidArgument(f"samples[{len(gaps)}] = {number!r}; expected numbers; of a mask, numpy.flatnonzero")
+        if whole is None or not 0 <= whole < _MOST_SAMPLES:
             raise InvalidArgument(f"samples[{len(gaps)}] = {number!r:.80}; expected a whole number of 0 or more")
         if whole in seen:
             raise InvalidArgument(f"samples has {whole} twice; expected each number once")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import threading
@@ -196,14 +197,40 @@ def take_text(pointer: int | None) -> str:
         lib.leat_string_free(pointer)
 
 
-def text(value: str | os.PathLike[str] | None) -> bytes | None:
-    """Returns UTF-8 for a const char*. Refuses zero bytes, where the C side would stop."""
+def text(value: str | None, what: str = "a text") -> bytes | None:
+    """Returns UTF-8 for a const char*. Refuses zero bytes, where the C side would stop, and what is no Unicode."""
     if value is None:
         return None
-    encoded = os.fspath(value).encode("utf-8", "surrogateescape")
-    if b"\0" in encoded:
-        raise errors.InvalidArgument(f"text with a zero byte: {value!r}")
-    return encoded
+    if "\0" in value or not is_unicode(value):
+        raise errors.InvalidArgument(f"{what} = {value!r:.80}; expected a text of Unicode characters other than zero")
+    return value.encode()
+
+
+def is_unicode(value: str) -> bool:
+    """Returns whether `value` has no surrogate, as a file's name in another encoding has."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def json_text(document: Any) -> bytes:
+    """Returns a document as JSON for a const char*. A text of it that is no Unicode is an error with its place."""
+    written = json.dumps(document)
+    if "\\ud" in written or "\\u0000" in written:  # maybe: a graph may have a million texts
+        _check_texts(document, "")
+    return written.encode()
+
+
+def _check_texts(value: Any, place: str) -> None:
+    if isinstance(value, str):
+        text(value, place)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _check_texts(each, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list) and any(isinstance(each, (str, dict)) for each in value):
+        for i, each in enumerate(value):
+            _check_texts(each, f"{place}[{i}]")
 
 
 def _interruptible(call: Callable[[], int | None]) -> int | None:

@@ -158,7 +158,7 @@ class Service:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        text = native.text(json.dumps(options))
+        text = native.json_text(options)
         out = native.Cell("leat_service_free")
         native.make(native.lib.leat_connect, text, out=out)
         self._handle = native.Handle(out, "service")
@@ -319,7 +319,7 @@ class Service:
         return self._create(pipeline, spec, wish, timeout_s)
 
     def _create(self, pipeline: Pipeline | Mixture, spec: dict[str, Any], relist: str, timeout_s: float) -> Job:
-        text = native.text(json.dumps(spec))
+        text = native.json_text(spec)
         out = native.Cell("leat_job_free")
         try:
             self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
@@ -330,7 +330,7 @@ class Service:
 
     def _existing(self, name: str) -> Job:
         out = native.Cell("leat_job_free")
-        self._handle.make(native.lib.leat_job_get, native.text(name), out=out)
+        self._handle.make(native.lib.leat_job_get, native.text(name, "name"), out=out)
         return Job(self, out)
 
     def get(
@@ -348,9 +348,9 @@ class Service:
         what = chosen("what", what, {each: each for each in _LISTS})
         if (name is not None) != (what == "shards"):
             raise InvalidArgument(f"get({what!r}), name = {name!r:.80}; expected the dataset's of 'shards', else None")
-        self._handle.make(ask, what.encode(), native.text(None if name is None else _name(name)), out=out)
+        self._handle.make(ask, what.encode(), native.text(None if name is None else _name(name), "name"), out=out)
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:
         """Deletes a job. Raises leat.NotFound."""
-        self._handle.do(native.lib.leat_service_do, b"delete-job", native.text(_name(name)))
+        self._handle.do(native.lib.leat_service_do, b"delete-job", native.text(_name(name), "name"))

@@ -257,7 +257,7 @@ class Job:
             epoch, step = self.step_of(position)
         out, feed = native.Cell("leat_batches_free"), native.Cell("leat_feed_free")
         asked = (
-            native.text(json.dumps({**options, "epochs": epochs or 0})),
+            native.json_text({**options, "epochs": epochs or 0}),
             position,
             len(position or b""),
             *row_pointer(rows),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -353,3 +354,20 @@ def test_replace_is_a_bool(service, graph, replace):
 def test_a_job_that_somebody_else_deletes_is_replaced_too(service, graph):
     with pytest.raises(leat.AlreadyExists):  # the fake knows no job to delete
         service.job("error-6", graph.images, batch=10, replace=True)
+
+
+@pytest.mark.parametrize("text", ["caf\udce9", "a\0b"])
+def test_texts_that_are_no_unicode_are_refused_where_they_stand(service, graph, text):
+    shown = re.escape(repr(text))
+    mixture = leat.mix({"a": graph.images, text: graph.images}, {"a": 1, text: 1})
+    for make, place in {
+        lambda: service.job(text): "name",
+        lambda: service.job(text, graph.images, batch=1): "name",
+        lambda: service.delete_job(text): "name",
+        lambda: service.job("j", graph.images.select(where=text), batch=1): r"selection\.where",
+        lambda: service.job("j", graph.images.select(weights={text: 1}), batch=1): r"selection\.shares\[0\]\.name",
+        lambda: service.job("j", mixture, batch=1): r"sources\[1\]\.name",
+        lambda: leat.connect(text): "address",
+    }.items():
+        with pytest.raises(leat.InvalidArgument, match=f"^{place} = {shown}; expected a text of Unicode"):
+            make()
