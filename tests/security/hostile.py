@@ -86,8 +86,8 @@ class HostileTrainer(cluster.PhotosTest):
             return {"ints_value": {"values": value}}
         return {"strings_value": {"values": [str(each) for each in value]}}
 
-    def gets_nothing(self, what, graph):
-        consumer = self.pull(graph, name=f"try-{what}")
+    def gets_nothing(self, what, graph=None, **changes):
+        consumer = self.pull(graph, name=f"try-{what}", **changes)
         self.assertIsNotNone(consumer.error, what)
         self.assertEqual(consumer.steps, [], what)
         self.assertNotIn(SECRET, consumer.error[1], what)

@@ -90,6 +90,9 @@ class Hostile(HostileTrainer):
                            ("own", f"https://localhost:{self.coordinator.address.rsplit(':')[-1]}/")):
             self.assertIn("--allow", self.gets_nothing(what, self.reading("readers.file_list", path=path, root="/")),
                           what)
+        for what, path in (("numbers", secret / "list"), ("numbers-link", self.folder / "link/list"),
+                           ("numbers-environ", "/proc/self/environ")):
+            self.assertIn("--allow", self.gets_nothing(what, selection={"samples": {"uri": str(path)}}), what)
         self.works()
 
     def test_it_changes_nothing_that_is_not_its_own(self):

@@ -92,6 +92,14 @@ class LedOut(HostileTrainer):
                 "readers.files", files=[name], labels=[1], root=self.own))
         self.assertIn("--allow", self.gets_nothing("folder-link", self.reading(
             "readers.image_folder", path=self.own / "link")))
+        for what in ("idx", "bin"):
+            for suffix in ("idx", "bin"):
+                path = self.own / f"tokens-{what}.{suffix}"
+                path.symlink_to(self.secret / "list") if suffix == what else path.write_bytes(b"MMIDIDX\0\0" * 9)
+            self.assertIn("--allow", self.gets_nothing(f"tokens-{what}", {
+                "nodes": [cluster.node("readers.tokens", files=self.argument([self.own / f"tokens-{what}.bin"])),
+                          cluster.node("pack", (0, 0), length={"int_value": 8})],
+                "outputs": [{"name": "tokens", "ref": {"node": 1}}]}))
         self.archives()
         self.assertEqual(self.inside.asked, 0)
         self.works()
