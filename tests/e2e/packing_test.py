@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed rows have the oracle's bytes: by any worker, on any number of hosts, and after any death."""
 
+import io
 import json
+import os
 import random
 import struct
+import tarfile
 import unittest
 
 import cluster
@@ -22,12 +25,34 @@ def number(value):
     return {"int_value": value}
 
 
-def packed(path, fields=("tokens", "segments", "positions"), **args):
-    """Returns the pipeline of rows that are packed of a token file."""
+def texts(*values):
+    return {"strings_value": {"values": [str(value) for value in values]}}
+
+
+def field(number, data):
+    """Returns a field of bytes as protocol buffers encode it."""
+    size, varint = len(data), b""
+    while size >= 0x80:
+        varint, size = varint + bytes([size & 0x7F | 0x80]), size >> 7
+    return bytes([number << 3 | 2]) + varint + bytes([size]) + data
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF)
+
+
+def packed(path, fields=("tokens", "segments", "positions"), reader=None, **args):
+    """Returns the pipeline of rows that are packed of a token file, or of a reader's first output."""
     args = {name: text(value) if isinstance(value, str) else number(value) for name, value in args.items()}
     return {
         "nodes": [
-            cluster.node("readers.tokens", files={"strings_value": {"values": [str(path)]}}),
+            reader or cluster.node("readers.tokens", files=texts(path)),
             cluster.node("pack", (0, 0), **args),
         ],
         "outputs": [{"name": name, "ref": {"node": 1, "output": i}} for i, name in enumerate(fields)],
@@ -81,6 +106,57 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
                 expected = self.oracle_steps(spec, EPOCHS)
                 self.assertGreater(len(expected), 8)
                 self.assert_oracle(self.consumer(spec).finish(), expected)
+
+    def documents(self):
+        """Returns the bytes of each document."""
+        count, = struct.unpack_from("<Q", self.file.with_suffix(".idx").read_bytes(), 18)
+        lengths = struct.unpack_from(f"<{count}i", self.file.with_suffix(".idx").read_bytes(), 34)
+        stored = io.BytesIO(self.file.read_bytes())
+        return [stored.read(2 * length) for length in lengths]
+
+    def webdataset(self):
+        with tarfile.open(self.folder / "text.tar", "w") as archive:
+            for i, document in enumerate(self.documents()):
+                member = tarfile.TarInfo(f"{i:06}.tok")
+                member.size = len(document)
+                archive.addfile(member, io.BytesIO(document))
+        return cluster.node("readers.webdataset", paths=texts(self.folder / "text.tar"), ext=texts("tok"),
+                            types=texts("uint16[?]"))
+
+    def tfrecord(self):
+        with open(self.folder / "text.tfrecord", "wb") as file:
+            for document in self.documents():
+                entry = field(1, b"tokens") + field(2, field(1, field(1, document)))
+                example = field(1, field(1, entry))
+                size = struct.pack("<Q", len(example))
+                file.write(size + masked_crc(size) + example + masked_crc(example))
+        return cluster.node("readers.tfrecord", paths=texts(self.folder / "text.tfrecord"), features=texts("tokens"),
+                            types=texts("uint16[?]"))
+
+    def parquet(self):
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            return None
+        if "LEAT_PARQUET_LIBRARY" not in os.environ:
+            return None
+        lists = [struct.unpack(f"<{len(document) // 2}H", document) for document in self.documents()]
+        pyarrow.parquet.write_table(pyarrow.table({"tokens": pyarrow.array(lists, pyarrow.list_(pyarrow.uint16()))}),
+                                    self.folder / "text.parquet", row_group_size=100)
+        return cluster.node("readers.parquet", paths=texts(self.folder / "text.parquet"), columns=texts("tokens"),
+                            types=texts("uint16[?]"))
+
+    def test_the_same_rows_from_other_formats(self):
+        self.start_cluster(workers=2)
+        ways = ({"length": 128}, {"length": 256, "how": "fit"})
+        expected = [self.oracle_steps(self.job(packed(self.file, **args)), 1) for args in ways]
+        for make in (self.webdataset, self.tfrecord, self.parquet):
+            reader = make()
+            for args, steps in zip(ways, expected) if reader else ():
+                with self.subTest(f"{make.__name__}, {args}"):
+                    spec = self.job(packed(None, reader=reader, **args), name=f"{make.__name__}-{args['length']}")
+                    self.assert_oracle(self.consumer(spec, epochs=1).finish(), steps)
 
     def test_without_a_service(self):
         spec = self.job(packed(self.file, length=256, how="fit"))

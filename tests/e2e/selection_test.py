@@ -2,6 +2,7 @@
 """A selection of samples has the oracle's bytes: by any worker, on any number of hosts, and after any death."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -188,6 +189,11 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         photo = sorted(cluster.photos().rglob("*.jpg"))[0]
         spec = self.spec({"where": f'width > 0 and name like "*{photo.name}"'},
                          graph=cluster.train_graph(cluster.photos(), side=96, repeat=64))
+        self.assertRegex(self.assert_goes_on(spec, 32_000), r"Progress +looked at \d+ samples of 32000")
+
+    def assert_goes_on(self, spec, samples):
+        """Kills the only worker while it lists; another one goes on behind it. Returns what the CLI said meanwhile."""
+        expected = self.oracle_steps(spec, 1)
         self.start_coordinator()
         self._keep(faults.Stutter(self.start_worker(), on_s=0.01, off_s=0.04))
         consumer = self.consumer(spec, epochs=1)
@@ -196,13 +202,70 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         self.assertEqual(dataset["state"], "indexing")
         shown = subprocess.run([cluster.program("CLI"), "--coordinator", self.coordinator.address,
                                 "describe", "dataset", dataset["dataset"]["id"]], capture_output=True, text=True)
-        self.assertRegex(shown.stdout, r"Progress +looked at \d+ samples of 32000")
         self.workers[0].kill9()
         self.start_worker()
-        self.assert_oracle(consumer.finish(), self.oracle_steps(spec, 1))
+        self.assert_oracle(consumer.finish(), expected)
         log = pathlib.Path(self.workers[1].log).read_text()
-        went_on = re.search(r"arrangement\.went_on .*samples=32000 after=(\d+)", log)
+        went_on = re.search(rf"arrangement\.went_on .*samples={samples} after=(\d+)", log)
         self.assertGreaterEqual(int(went_on[1]), int(dataset["walked"]))
+        return shown.stdout
+
+    def parquet(self, rows, **options):
+        """Writes a table, and returns its file and the pipeline that reads its ids; skips without Parquet."""
+        if "LEAT_PARQUET_LIBRARY" not in os.environ:
+            self.skipTest("built without Parquet (LEAT_PARQUET)")
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            self.skipTest("no pyarrow here (deploy/packages/python-tests.txt)")
+        draw = random.Random(rows)
+        file = self.folder / "table.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({
+            "id": pyarrow.array(range(rows), pyarrow.int64()),
+            "part": pyarrow.array([f"{'abcd'[4 * i // rows]}/{i % 7}" for i in range(rows)]),
+            "score": pyarrow.array([draw.randrange(100) / 4 for _ in range(rows)], pyarrow.float64()),
+            "maybe": pyarrow.array([None if i % 5 == 0 else i % 11 for i in range(rows)], pyarrow.int32())}),
+            file, use_dictionary=False, compression="none", **options)
+        return file, pyarrow.parquet.ParquetFile(file).metadata, {
+            "nodes": [cluster.node("readers.parquet", paths={"strings_value": {"values": [str(file)]}},
+                                   columns={"strings_value": {"values": ["id"]}},
+                                   types={"strings_value": {"values": ["int64"]}})],
+            "outputs": [{"name": "id", "ref": {"node": 0}}]}
+
+    def test_columns_of_parquet_that_the_pipeline_does_not_read(self):
+        _, _, graph = self.parquet(1000, row_group_size=100)
+        self.start_cluster(workers=2)
+        for name, where in {"text": 'part like "b/*" or part == "d/3"', "number": "score < 12.5 and not maybe >= 5",
+                            "both": "id >= 300 and maybe in [1, 2, 3]"}.items():
+            with self.subTest(name):
+                spec = self.spec({"where": where}, name=name, graph=graph)
+                expected = self.oracle_steps(spec, EPOCHS)
+                self.assertTrue(2 < len(expected) < EPOCHS * 1000 // BATCH, len(expected))
+                consumer = self.consumer(spec, "--paced", "--window", 1)
+                consumer.pull(1)
+                self.workers[-1].kill9()
+                self.start_worker()
+                self.assert_oracle(consumer.finish(), expected)
+
+    def test_row_groups_of_which_statistics_say_enough_are_not_read(self):
+        file, metadata, graph = self.parquet(1000, row_group_size=250)
+        spec = self.spec({"where": 'part < "b/zzz"'}, graph=graph)
+        expected = self.oracle_steps(spec, EPOCHS)
+        self.assertEqual(len(expected), EPOCHS * -(-500 // BATCH))
+        stored = bytearray(file.read_bytes())
+        for group in range(4):
+            column = metadata.row_group(group).column(1)
+            begin, size = column.data_page_offset, column.total_compressed_size
+            stored[begin:begin + size] = b"\xff" * size
+        file.write_bytes(stored)
+        self.start_cluster(workers=1)
+        self.assert_oracle(self.consumer(spec).finish(), expected)
+
+    def test_a_condition_on_parquet_goes_on_where_a_killed_worker_was(self):
+        rows = 24_000
+        _, _, graph = self.parquet(rows, write_statistics=False, data_page_size=1, write_batch_size=1)
+        self.assert_goes_on(self.spec({"where": 'part like "*/3" and maybe != 4'}, graph=graph), rows)
 
     def test_conditions_that_choose_nothing(self):
         self.start_cluster(workers=1)

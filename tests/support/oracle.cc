@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
       ASSIGN_OR_RETURN(const std::unique_ptr<Source> all,
                        OpenSource(reader, blobs.back(), SourceLimits{}));
       ASSIGN_OR_RETURN(chosen[datasets.size() - 1],
-                       ThoseWhere(arrangement.where, *all, RootOf(reader),
+                       ThoseWhere(arrangement.where, reader, *all,
                                   chosen[datasets.size() - 1]));
     }
     const uint64_t items = chosen[datasets.size() - 1].size();

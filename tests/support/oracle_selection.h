@@ -94,11 +94,81 @@ inline ColumnValue ValueOf(const std::string& column,
   return (column == "width") != turned ? size.width : size.height;
 }
 
+// A column of Parquet, which is read alone, by a reader of its own.
+class ParquetColumnByHand {
+ public:
+  // Tries which type the reader takes for the column.
+  static absl::StatusOr<ParquetColumnByHand> Of(Node reader,
+                                                const std::string& column) {
+    absl::Status refused;
+    for (const char* type : {"int64", "float32", "uint8[?]"}) {
+      reader.args["columns"] = std::vector<std::string>{column};
+      reader.args["types"] = std::vector<std::string>{type};
+      const absl::StatusOr<BuiltIndex> index =
+          BuildIndex(reader, SourceLimits{});
+      refused = index.status();
+      if (!index.ok()) continue;
+      ParquetColumnByHand made;
+      made.type_ = type;
+      ASSIGN_OR_RETURN(made.source_,
+                       OpenSource(reader, index->blob, SourceLimits{}));
+      return made;
+    }
+    return refused;
+  }
+
+  // Nothing: null.
+  ColumnValue At(uint64_t row) {
+    const auto stored = source_->Read(row);
+    if (!stored.ok()) return {};
+    const std::span<const std::byte> bytes = stored->fields[0].bytes;
+    if (type_ == "uint8[?]") {
+      text_.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      return std::string_view(text_);
+    }
+    if (type_ == "int64") return NumberOf<int64_t>(bytes);
+    return double{NumberOf<float>(bytes)};
+  }
+
+ private:
+  template <class T>
+  static T NumberOf(std::span<const std::byte> bytes) {
+    T number;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+
+  std::string_view type_;
+  std::unique_ptr<Source> source_;
+  std::string text_;  // of the row that was read last
+};
+
+inline absl::StatusOr<std::vector<uint64_t>> RowsWhere(
+    const Condition& condition, const Node& reader,
+    const std::vector<uint64_t>& samples) {
+  std::vector<ParquetColumnByHand> columns;
+  for (const ColumnName& column : condition.columns()) {
+    ASSIGN_OR_RETURN(columns.emplace_back(),
+                     ParquetColumnByHand::Of(reader, column.name));
+  }
+  std::vector<uint64_t> chosen;
+  for (const uint64_t sample : samples) {
+    std::vector<ColumnValue> values;
+    for (ParquetColumnByHand& column : columns)
+      values.push_back(column.At(sample));
+    if (condition.Holds(values)) chosen.push_back(sample);
+  }
+  return chosen;
+}
+
 // Reads all records, one after the other.
 inline absl::StatusOr<std::vector<uint64_t>> ThoseWhere(
-    const std::string& where, const Source& source, const std::string& root,
+    const std::string& where, const Node& reader, const Source& source,
     const std::vector<uint64_t>& samples) {
   ASSIGN_OR_RETURN(const Condition condition, Condition::Parse(where));
+  if (reader.op == "readers.parquet")
+    return RowsWhere(condition, reader, samples);
+  const std::string root = RootOf(reader);
   std::vector<uint64_t> chosen;
   for (const uint64_t sample : samples) {
     ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
