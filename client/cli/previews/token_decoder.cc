@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/previews/token_decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -18,7 +19,6 @@ using Tokens = TokenDecoder::Tokens;
 
 constexpr std::string_view kReplacement = "\uFFFD";
 constexpr size_t kMaxPartBytes = 64;  // of what a step looks for or inserts
-constexpr size_t kMaxTextBytes = 1 << 20;  // where steps cease to insert
 constexpr uint64_t kMaxStripped = 64;
 
 // Returns a text member of at most kMaxPartBytes, or `absent`.
@@ -33,18 +33,46 @@ absl::StatusOr<std::string> TextOf(const TokenizerJson& json, const char* name,
   return found->get<std::string>();
 }
 
+// Does the same for a text that a step looks for, which is not empty.
+absl::StatusOr<std::string> PartOf(const TokenizerJson& json, const char* name,
+                                   std::string_view absent) {
+  ASSIGN_OR_RETURN(std::string part, TextOf(json, name, absent));
+  if (part.empty())
+    return InvalidArgument("\"{}\" of a decoder is empty: want a text", name);
+  return part;
+}
+
 bool FlagOf(const TokenizerJson& json, const char* name, bool absent) {
   const auto found = json.find(name);
   return found == json.end() || !found->is_boolean() ? absent
                                                      : found->get<bool>();
 }
 
-void ReplaceAll(std::string* text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text->find(from, at)) != std::string::npos;
-       at += to.size()) {
-    if (text->size() > kMaxTextBytes) return;
-    text->replace(at, from.size(), to);
+// Returns how many bytes a step may add.
+size_t RoomIn(const Tokens& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return TokenDecoder::kMaxTextBytes -
+         std::min(bytes, TokenDecoder::kMaxTextBytes);
+}
+
+// Replaces `from` from the left on, and ceases where it would add more bytes
+// than `room`, which it lessens by those that it adds. REQUIRES: `from` is not
+// empty.
+void ReplaceAll(std::string* text, std::string_view from, std::string_view to,
+                size_t* room) {
+  const size_t added = to.size() - std::min(to.size(), from.size());
+  size_t found = text->find(from);
+  if (found == std::string::npos) return;
+  std::string replaced;
+  size_t at = 0;
+  for (; found != std::string::npos && added <= *room;
+       found = text->find(from, at)) {
+    *room -= added;
+    replaced.append(*text, at, found - at).append(to);
+    at = found + from.size();
   }
+  *text = replaced.append(*text, at);
 }
 
 // Returns the code point of a character of UTF-8 with at most two bytes; -1:
@@ -108,6 +136,7 @@ void ByteFallback(Tokens* tokens) {
   Tokens joined;
   std::string run;
   const auto end_run = [&] {
+    if (run.empty()) return;
     if (IsUtf8(run)) {
       joined.push_back(run);
     } else {
@@ -135,6 +164,7 @@ void Fuse(Tokens* tokens) {
 
 // Removes the spaces that English texts do not have.
 void CleanUp(std::string* token) {
+  size_t none = 0;  // no text becomes longer
   for (const auto& [from, to] : {std::pair{" .", "."},
                                  {" ?", "?"},
                                  {" !", "!"},
@@ -146,20 +176,21 @@ void CleanUp(std::string* token) {
                                  {" 's", "'s"},
                                  {" 've", "'ve"},
                                  {" 're", "'re"}})
-    ReplaceAll(token, from, to);
+    ReplaceAll(token, from, to, &none);
 }
 
 absl::StatusOr<std::function<void(Tokens*)>> Metaspace(
     const TokenizerJson& decoder) {
   ASSIGN_OR_RETURN(const std::string space,
-                   TextOf(decoder, "replacement", "\u2581"));
+                   PartOf(decoder, "replacement", "\u2581"));
   ASSIGN_OR_RETURN(const std::string prepend,
                    TextOf(decoder, "prepend_scheme", "always"));
   const bool first =
       prepend != "never" && FlagOf(decoder, "add_prefix_space", true);
   return [space, first](Tokens* tokens) {
+    size_t room = RoomIn(*tokens);
     for (size_t i = 0; i < tokens->size(); ++i)
-      ReplaceAll(&(*tokens)[i], space, i == 0 && first ? "" : " ");
+      ReplaceAll(&(*tokens)[i], space, i == 0 && first ? "" : " ", &room);
   };
 }
 
@@ -181,10 +212,12 @@ absl::StatusOr<std::function<void(Tokens*)>> WordPiece(
 
 absl::StatusOr<std::function<void(Tokens*)>> BpeDecoder(
     const TokenizerJson& decoder) {
-  ASSIGN_OR_RETURN(const std::string suffix, TextOf(decoder, "suffix", "</w>"));
+  ASSIGN_OR_RETURN(const std::string suffix, PartOf(decoder, "suffix", "</w>"));
   return [suffix](Tokens* tokens) {
+    size_t room = RoomIn(*tokens);
     for (size_t i = 0; i < tokens->size(); ++i)
-      ReplaceAll(&(*tokens)[i], suffix, i + 1 == tokens->size() ? "" : " ");
+      ReplaceAll(&(*tokens)[i], suffix, i + 1 == tokens->size() ? "" : " ",
+                 &room);
   };
 }
 
@@ -195,12 +228,11 @@ absl::StatusOr<std::function<void(Tokens*)>> Replace(
       !pattern->contains("String"))
     return InvalidArgument(
         "a decoder Replace by a regular expression: want one by a text");
-  ASSIGN_OR_RETURN(const std::string from, TextOf(*pattern, "String", ""));
+  ASSIGN_OR_RETURN(const std::string from, PartOf(*pattern, "String", ""));
   ASSIGN_OR_RETURN(const std::string to, TextOf(decoder, "content", ""));
-  if (from.empty())
-    return InvalidArgument("a decoder Replace of an empty text");
   return [from, to](Tokens* tokens) {
-    for (std::string& token : *tokens) ReplaceAll(&token, from, to);
+    size_t room = RoomIn(*tokens);
+    for (std::string& token : *tokens) ReplaceAll(&token, from, to, &room);
   };
 }
 

@@ -33,11 +33,14 @@ class TokenDecoder {
   using Tokens = std::vector<std::string>;
 
   static constexpr size_t kMaxSteps = 32;
+  // Steps cease to replace texts by longer ones where all tokens have so many.
+  static constexpr size_t kMaxTextBytes = 1 << 20;
 
   // Joins by spaces.
   TokenDecoder() = default;
   // `decoder`: null, or an object with a "type". kInvalidArgument: another
-  // type, a regular expression, or over kMaxSteps steps.
+  // type, a regular expression, an empty text to look for, or over kMaxSteps
+  // steps.
   static absl::StatusOr<TokenDecoder> Create(const TokenizerJson& decoder);
 
   std::string Decode(Tokens tokens) const;

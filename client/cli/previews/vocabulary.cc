@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/cli/base/file.h"
+#include "core/counted.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 
@@ -110,15 +111,20 @@ absl::StatusOr<Vocabulary> Vocabulary::FromText(std::string_view text) {
 
 std::string Vocabulary::Decode(std::span<const int64_t> ids) const {
   TokenDecoder::Tokens tokens;
-  tokens.reserve(ids.size());
+  size_t bytes = 0;
   for (const int64_t id : ids) {
+    if (bytes >= kMaxTextBytes) break;
     const auto index = static_cast<uint64_t>(id);
     if (index < tokens_.size() && known_[index])
       tokens.push_back(tokens_[index]);
     else
       tokens.push_back(fmt::format("<id {}>", id));
+    bytes += tokens.back().size();
   }
-  return decoder_.Decode(std::move(tokens));
+  const size_t left = ids.size() - tokens.size();
+  std::string text = decoder_.Decode(std::move(tokens));
+  if (left > 0) text += fmt::format(" [and {}]", Counted(left, "token"));
+  return text;
 }
 
 }  // namespace leat::cli

@@ -31,6 +31,8 @@ class Vocabulary {
   static constexpr uint64_t kMaxId = (1 << 22) - 1;  // of a token
   static constexpr size_t kMaxTokenBytes = 4096;
   static constexpr int kMaxDepth = 16;  // of the JSON
+  // Tokens behind so many bytes of text are counted only.
+  static constexpr size_t kMaxTextBytes = TokenDecoder::kMaxTextBytes;
 
   // kNotFound and others: as ReadFile. kInvalidArgument: too large, no such
   // JSON, no known model, a number or a token out of bounds, or a decoder that
@@ -40,8 +42,9 @@ class Vocabulary {
   static absl::StatusOr<Vocabulary> Parse(std::string_view json,
                                           std::string_view name);
 
-  // Returns the text of a run of tokens. It may have any characters, and
-  // nothing in it is escaped; bytes that are no UTF-8 are U+FFFD.
+  // Returns the text of a run of tokens; of one that is too long, what it begins
+  // with, and how many tokens are left. It may have any characters, and nothing
+  // in it is escaped; bytes that are no UTF-8 are U+FFFD.
   std::string Decode(std::span<const int64_t> ids) const;
 
   uint64_t size() const { return count_; }

@@ -62,6 +62,9 @@ TEST(TokenDecoder, StepsFollowEachOther) {
   EXPECT_EQ(Joined(llama, {"▁a", "<0xC3>", "<0xA9>", "b", "▁a"}), "aéb a");
   EXPECT_EQ(Joined(llama, {"<0xC3>", "<0xC3>", "b", "<0xZZ>"}),
             "\uFFFD\uFFFDb<0xZZ>");
+  const std::string first = R"({"type": "Sequence", "decoders": [
+      {"type": "ByteFallback"}, {"type": "Metaspace"}]})";
+  EXPECT_EQ(Joined(first, {"▁a", "<0x62>"}), "ab") << "no token is added";
   const std::string strip =
       R"({"type": "Strip", "content": "x", "start": 1, "stop": 2})";
   EXPECT_EQ(Joined(strip, {"xxaxxx", "x"}), "xax");
@@ -72,6 +75,8 @@ TEST(TokenDecoder, UnknownDecodersAreRefused) {
        {"7", R"({"type": 7})", R"({"type": "CTC"})", R"({"type": "Sequence"})",
         R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": ""})",
         R"({"type": "Replace", "pattern": {"String": ""}, "content": ""})",
+        R"({"type": "Metaspace", "replacement": ""})",
+        R"({"type": "BPEDecoder", "suffix": ""})",
         R"({"type": "Strip", "content": "a", "start": 65, "stop": 0})"}) {
     const auto made = TokenDecoder::Create(TokenizerJson::parse(decoder));
     EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
@@ -89,6 +94,8 @@ TEST(TokenDecoder, StepsThatMakeTextLongerAreBounded) {
           "content": "{}"}})",
       std::string(64, 'a'));
   EXPECT_LT(Joined(Sequence(30, step), {"a"}).size(), size_t{2} << 20);
+  EXPECT_LT(Joined(Sequence(30, step), Tokens(100, "a")).size(),
+            size_t{2} << 20);
 }
 
 TEST(TokenDecoder, BytesThatAreNoTextAreOneCharacterForEachThatTheyBegin) {

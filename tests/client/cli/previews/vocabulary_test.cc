@@ -86,6 +86,13 @@ TEST(Vocabulary, HostileFilesAreRefused) {
               HasSubstr("v.json: a decoder that is no object"));
 }
 
+TEST(Vocabulary, TokensOfATextThatIsTooLongAreCounted) {
+  const std::string file = FileOf(
+      {std::string(Vocabulary::kMaxTokenBytes, 'a')}, R"({"type": "Fuse"})");
+  EXPECT_EQ(TextBy(file, Ids(258, 0)),
+            std::string(Vocabulary::kMaxTextBytes, 'a') + " [and 2 tokens]");
+}
+
 TEST(Vocabulary, AFileThatIsNotThereIsNamed) {
   const auto vocabulary = Vocabulary::Load("/no/such.json");
   EXPECT_THAT(std::string(vocabulary.status().message()),
