@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "core/thread.h"
 #include "nlohmann/json.hpp"
 #include "worker/index_command/dataset_report.h"
+#include "worker/index_command/packing_report.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
@@ -34,6 +36,7 @@ constexpr Duration kProgressEvery = std::chrono::seconds(1);
 
 struct Flags {
   ReportOptions report;
+  std::string pipeline, source;
   std::vector<std::string> args;
   int64_t within_ms = 300'000;
   bool progress = false;
@@ -41,8 +44,14 @@ struct Flags {
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
-  app->add_option("URI", flags->report.uri, "path or URI of the dataset")
-      ->required();
+  CLI::Option* uri =
+      app->add_option("URI", flags->report.uri, "path or URI of the dataset");
+  CLI::Option* pipeline = app->add_option(
+      "--pipeline", flags->pipeline,
+      "file with the JSON of a pipeline or job: the rows that it packs");
+  app->add_option("--source", flags->source, "source of a mixture")
+      ->needs(pipeline);
+  uri->excludes(pipeline);
   app->add_option("--format", flags->report.known.format,
                   "a reader's name; the default follows from names");
   app->add_option("--arg", flags->args,
@@ -133,6 +142,22 @@ class Overseer {
   std::thread thread_;
 };
 
+absl::StatusOr<std::string> PackingOf(const Flags& flags,
+                                      ReportProgress* progress) {
+  std::ifstream file(flags.pipeline, std::ios::binary);
+  std::string json(kMaxPipelineFileBytes + 1, '\0');
+  file.read(json.data(), static_cast<std::streamsize>(json.size()));
+  json.resize(static_cast<size_t>(file.gcount()));
+  if (file.bad() || json.empty())
+    return NotFound("{}: cannot be read", flags.pipeline);
+  if (json.size() > kMaxPipelineFileBytes)
+    return InvalidArgument("{}: want at most {} bytes", flags.pipeline,
+                           kMaxPipelineFileBytes);
+  const absl::StatusOr<JobSpec> job = ReadPipeline(json, flags.source);
+  if (!job.ok()) return Annotate(job.status(), flags.pipeline);
+  return ReportPacking(*job, flags.report.limits, progress);
+}
+
 absl::StatusOr<std::string> Report(Flags* flags) {
   for (const std::string& text : flags->args) {
     const size_t equals = text.find('=');
@@ -151,12 +176,15 @@ absl::StatusOr<std::string> Report(Flags* flags) {
   limits.max_index_bytes = kMaxIndexBytes;
   limits.max_files = kMaxFiles;
   absl::StatusOr<std::string> report =
-      ReportDataset(flags->report, overseer.progress());
+      flags->pipeline.empty()
+          ? ReportDataset(flags->report, overseer.progress())
+          : PackingOf(*flags, overseer.progress());
   if (!report.ok() && overseer.out_of_time())
     return DeadlineExceeded(
         "{}: not done within {}, which --within extends; {} records were "
         "found, and {} were read",
-        RedactedUri(flags->report.uri),
+        flags->pipeline.empty() ? RedactedUri(flags->report.uri)
+                                : flags->pipeline,
         absl::FormatDuration(absl::Milliseconds(flags->within_ms)),
         overseer.progress()->index_records.load(),
         overseer.progress()->records_read.load());
@@ -172,6 +200,8 @@ int RunIndexCommand(int argc, char** argv) {
   AddFlags(&app, &flags);
   try {
     app.parse(argc, argv);
+    if (flags.report.uri.empty() && flags.pipeline.empty())
+      throw CLI::RequiredError("URI or --pipeline");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -114,14 +114,16 @@ nlohmann::ordered_json SequenceReport::Finish() {
   for (Tried& tried : tried_) {
     if (tried.status.ok()) tried.status = tried.cutter->Finish();
     if (!tried.status.ok()) {
-      packed.push_back({{"length", tried.length},
+      packed.push_back({{"how", "fit"},
+                        {"length", tried.length},
                         {"error", std::string(Message(tried.status))}});
       continue;
     }
     const double room =
         static_cast<double>(tried.rows) * static_cast<double>(tried.length);
     packed.push_back(
-        {{"length", tried.length},
+        {{"how", "fit"},
+         {"length", tried.length},
          {"rows", tried.rows},
          {"fill", room == 0 ? 0 : static_cast<double>(elements_) / room}});
   }

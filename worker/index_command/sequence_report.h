@@ -38,7 +38,7 @@ class SequenceReport {
 
   void Add(uint64_t elements);
   // Returns {"documents", "elements", "empty", "least", "mean", "most", "p1",
-  // "p10", "p50", "p90", "p99", "packed": [{"length", "rows", "fill"}]}. A
+  // "p10", "p50", "p90", "p99", "packed": [{"how", "length", "rows", "fill"}]}. A
   // length that a document is too long for has an "error" in place of rows.
   // REQUIRES: called once, last.
   nlohmann::ordered_json Finish();

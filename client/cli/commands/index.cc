@@ -156,7 +156,8 @@ Section PackedSection(const Json& report) {
   Section section;
   const Json& packed = Items(At(report, "sequences"), "packed");
   if (packed.empty()) return section;
-  section.title = "Packed into rows with how=\"fit\"";
+  section.title =
+      fmt::format("Packed into rows with how=\"{}\"", Text(packed[0], "how"));
   section.table.columns = {{"LENGTH", 0, false, true},
                            {"ROWS", 0, false, true},
                            {"FULL(%)", 0, false, true}};
@@ -199,11 +200,16 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
   std::vector<std::string> argv = {
       DaemonProgram("leat-worker", options.daemon_dir,
                     session.environment().program_dir),
-      "index",
-      "--within-ms",
-      std::to_string(absl::ToInt64Milliseconds(listing.within)),
-      "--read",
-      std::to_string(listing.read_records)};
+      "index", "--within-ms",
+      std::to_string(absl::ToInt64Milliseconds(listing.within))};
+  if (progress) argv.push_back("--progress");
+  if (listing.pipeline) {
+    argv.insert(argv.end(), {"--pipeline", uri});
+    if (!options.source.empty())
+      argv.insert(argv.end(), {"--source", options.source});
+    return argv;
+  }
+  argv.insert(argv.end(), {"--read", std::to_string(listing.read_records)});
   if (!options.format.empty())
     argv.insert(argv.end(), {"--format", options.format});
   for (const std::string& arg : options.reader_args)
@@ -212,7 +218,6 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
     argv.insert(argv.end(), {"--row-length", std::to_string(length)});
   if (options.seek) argv.push_back("--seek");
   if (listing.look) argv.push_back("--look");
-  if (progress) argv.push_back("--progress");
   argv.insert(argv.end(), {"--", AbsoluteUri(uri)});
   return argv;
 }

@@ -25,6 +25,8 @@ struct Listing {
   absl::Duration within = absl::Minutes(5);
   // Reads a few of many files, and reports what is known when `within` is over.
   bool look = false;
+  // `uri` is a file with a pipeline or a job: the rows that it packs.
+  bool pipeline = false;
 };
 
 // Runs `leat-worker index` for `uri`, with the session's options about its

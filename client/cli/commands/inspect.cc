@@ -214,13 +214,29 @@ bool IsOtherImage(std::string_view head) {
   return false;
 }
 
+// Returns the object in a file of JSON; null: it is not one, or a large one.
+Json JsonObjectIn(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path, kMaxJsonBytes);
+  if (!text.ok() || text->size() > kMaxJsonBytes || !text->starts_with('{'))
+    return {};
+  Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? std::move(json) : Json();
+}
+
+// Returns whether a file has a pipeline or a job.
+bool HasPipeline(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  const Json json = JsonObjectIn(path);
+  return json.contains("nodes") || json.contains("pipeline") ||
+         json.contains("sources") || At(json, "job.spec").is_object();
+}
+
 // Describes a JSON file that no reader knows, since trainers keep positions in
 // such files; nullopt: it is not one.
 std::optional<std::string> JsonText(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadFile(path, kMaxJsonBytes);
-  if (!text.ok() || text->size() > kMaxJsonBytes) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
+  const Json json = JsonObjectIn(path);
+  if (json.is_null()) return std::nullopt;
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   return fmt::format(
@@ -292,15 +308,27 @@ absl::StatusOr<Inspection> Inspect(const Session& session) {
   ASSIGN_OR_RETURN(const absl::Duration within,
                    ParseTimeFlag("--within", options.look_within));
   Local local;
-  const bool told = !options.format.empty() || !options.reader_args.empty() ||
-                    !options.vocabulary.empty() || !options.row_lengths.empty();
+  const bool reader = !options.format.empty() || !options.reader_args.empty();
+  const bool pipeline = !reader && HasPipeline(options.path);
+  const bool told = reader || pipeline || !options.vocabulary.empty() ||
+                    !options.row_lengths.empty();
+  if (!options.source.empty() && !pipeline)
+    return InvalidArgument("--source {}: {} is no file with a job",
+                           options.source, options.path);
+  if (!options.row_lengths.empty() && pipeline)
+    return InvalidArgument(
+        "--row-length {}: the pipeline in {} says how long its rows are",
+        options.row_lengths[0], options.path);
   if (!told) {
     ASSIGN_OR_RETURN(local, InspectLocal(options.path));
     if (!local.maybe_dataset) return *std::move(local.found);
   }
-  absl::StatusOr<Json> report = ListDatasetAloud(
-      session, options.path,
-      {.read_records = kLookedRecords, .within = within, .look = true});
+  absl::StatusOr<Json> report =
+      ListDatasetAloud(session, options.path,
+                       {.read_records = kLookedRecords,
+                        .within = within,
+                        .look = true,
+                        .pipeline = pipeline});
   // Images were counted here already.
   const bool is_images =
       report.ok() && local.found && Text(*report, "format") == "image_folder";

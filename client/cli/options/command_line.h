@@ -55,6 +55,7 @@ struct Options {
   std::string picture = "sheet.png";
   std::string vocabulary;
   std::vector<uint64_t> row_lengths;
+  std::string source;  // of a mixture
   std::string report = "report.html";
   ConvertOptions convert;
   SlurmOptions slurm;

@@ -69,17 +69,20 @@ void CommandLine::State::AddSheet() {
 
 void CommandLine::State::AddInspect() {
   CLI::App* inspect = Command(
-      "inspect", "Describe a file or folder: an image, a position, a dataset",
+      "inspect",
+      "Describe a file or folder: an image, a position, a dataset, a pipeline",
       "  leat inspect photo.jpg\n"
       "  leat inspect /data/train -o json\n"
       "  leat inspect train-000.tar\n"
       "  leat inspect 's3://bucket/train-*.tfrecord'\n"
       "  leat inspect web.bin --row-length 4096 --vocabulary "
-      "tokenizer.json\n");
+      "tokenizer.json\n"
+      "  leat describe job llm -o json > llm.json; leat inspect llm.json\n");
   values[inspect
              ->add_option("PATH", options.path,
                           "file, folder, or pattern of files; a path, s3://, "
-                          "gs:// or http://")
+                          "gs:// or http://; the JSON of a pipeline that "
+                          "packs, or of a job")
              ->required()] = Files();
   AddReader(inspect);
   inspect
@@ -93,6 +96,10 @@ void CommandLine::State::AddInspect() {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24).description(""))
       ->type_name("N")
       ->allow_extra_args(false);
+  inspect
+      ->add_option("--source", options.source,
+                   "the source that is looked at, if PATH is a mixture's job")
+      ->type_name("NAME");
   AddVocabulary(inspect);
   AddOutput(inspect, false);
 }

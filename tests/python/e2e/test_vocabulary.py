@@ -125,6 +125,32 @@ def test_an_unknown_token_is_shown_as_its_number(tmp_path):
     assert "<id 60000>" in inspect(tmp_path)
 
 
+def test_inspect_shows_the_first_row_that_a_pipeline_packs(service, tmp_path):
+    tokenizer = byte_level()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    end = tokenizer.token_to_id(END)
+    write(tmp_path / "text.bin", [[*tokenizer.encode(text).ids, end] for text in TEXTS * 20])
+
+    @leat.pipeline
+    def rows():
+        tokens = fn.readers.tokens([str(tmp_path / "text.bin")], dtype="uint16", end=end)
+        return {"tokens": fn.cast(fn.pack(tokens, length=512, how="fit")[0], dtype="int32")}
+
+    (tmp_path / "rows.json").write_text(json.dumps(rows.to_dict()))
+    answer = json.loads(run("inspect", tmp_path / "rows.json", "--daemon-dir", os.environ["LEAT_NATIVE_DIR"],
+                            "--vocabulary", tmp_path / "tokenizer.json", "-o", "json"))
+    job = service.job("inspected", rows, batch=1, shuffle=False, replace=True)
+    first = next(job.batches())["tokens"][0].tolist()
+    assert answer["example"]["first"] == first
+    assert answer["example"]["text"] == tokenizer.decode(first, skip_special_tokens=False)
+    documents = job.record(0).documents
+    assert [each["begin"] for each in answer["example"]["documents"]["listed"]] == [each.begin for each in documents]
+    assert answer["sequences"]["documents"] == 20 * len(TEXTS)
+    packed, = answer["sequences"]["packed"]
+    assert (packed["how"], packed["length"], packed["rows"]) == ("fit", 512, job.num_samples)
+    assert packed["fill"] == pytest.approx(answer["sequences"]["elements"] / (512 * packed["rows"]))
+
+
 def test_a_page_shows_the_text_of_each_document_of_a_row(service, tokenizer, tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     end = tokenizer.token_to_id(END)

@@ -121,6 +121,34 @@ TEST_F(Indexing, ShowsHowLongDocumentsAreAndHowFullRowsWouldBe) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(Indexing, InspectsTheRowsThatAPipelinePacks) {
+  Json report = Json::parse(kReport);
+  report["sequences"] = Json::parse(R"({"documents": 5, "elements": 12,
+    "empty": 0, "least": 1, "mean": 2.4, "most": 6, "p1": 1, "p10": 1,
+    "p50": 2, "p90": 6, "p99": 6, "packed": [
+      {"how": "cut", "length": 4, "rows": 3, "fill": 1}]})");
+  ended = Ended{0, report.dump(), ""};
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("leat-{}", getpid());
+  std::filesystem::create_directories(folder);
+  const std::string file = folder / "job.json";
+  for (const char* json :
+       {R"({"nodes": [], "outputs": []})", R"({"pipeline": {}})",
+        R"({"sources": []})", R"({"job": {"spec": {}}})"}) {
+    std::ofstream(file) << json;
+    ASSERT_EQ(shell.Run({"inspect", file, "--source", "web"}), 0) << shell.err;
+    EXPECT_THAT(ran, ElementsAre("leat-worker", "index", "--within-ms", "30000",
+                                 "--pipeline", file, "--source", "web"));
+  }
+  EXPECT_THAT(shell.out, HasSubstr("Packed into rows with how=\"cut\""));
+  EXPECT_EQ(shell.Run({"inspect", file, "--row-length", "4"}), 2);
+  EXPECT_THAT(shell.err, HasSubstr("says how long its rows are"));
+  std::ofstream(file) << R"({"step": 5})";
+  EXPECT_EQ(shell.Run({"inspect", file, "--source", "web"}), 2);
+  EXPECT_THAT(shell.err, HasSubstr("is no file with a job"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Indexing, ARelativePathBecomesTheOneThatAWorkerWouldRead) {
   ASSERT_EQ(shell.Run({"index", "photos"}), 0);
   EXPECT_EQ(ran.back(), std::filesystem::current_path() / "photos");
