@@ -5,13 +5,19 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "core/status.h"
 
 namespace leat {
 
+// Small pieces are collected: a call of OpenSSL costs as much as hashing a
+// hundred bytes.
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
+  std::array<std::byte, 1024> pending;
+  size_t pending_bytes = 0;
 
   State() {
     // This fails only without memory, or if the library has no SHA-256: no
@@ -21,14 +27,29 @@ struct Sha256::State {
       std::abort();
   }
   ~State() { EVP_MD_CTX_free(context); }
+
+  void Hash(std::span<const std::byte> bytes) const {
+    if (EVP_DigestUpdate(context, bytes.data(), bytes.size()) != 1)
+      std::abort();
+  }
+  void Flush() {
+    Hash(std::span(pending).first(std::exchange(pending_bytes, 0)));
+  }
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {}
 Sha256::~Sha256() = default;
 
 Sha256& Sha256::Update(std::span<const std::byte> bytes) {
-  if (EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1)
-    std::abort();
+  State& state = *state_;
+  if (bytes.size() > state.pending.size() - state.pending_bytes) state.Flush();
+  if (bytes.size() > state.pending.size()) {
+    state.Hash(bytes);
+  } else if (!bytes.empty()) {
+    std::memcpy(state.pending.data() + state.pending_bytes, bytes.data(),
+                bytes.size());
+    state.pending_bytes += bytes.size();
+  }
   return *this;
 }
 
@@ -48,6 +69,7 @@ Sha256& Sha256::UpdateU64(uint64_t value) {
 }
 
 Digest Sha256::Finish() {
+  state_->Flush();
   Digest digest;
   if (EVP_DigestFinal_ex(state_->context, digest.data(), nullptr) != 1)
     std::abort();

@@ -22,8 +22,13 @@ absl::Status WindowCutter::Add(uint64_t elements) {
         absl::StrCat("document ", taken_, " has ", elements,
                      " elements: want at most ", kMaxDocumentElements));
   }
-  if (packing_.how == PackHow::kFit)
-    RETURN_IF_ERROR(PiecesOf(packing_, taken_, elements).status());
+  if (packing_.how == PackHow::kFit) {
+    uint64_t pieces = elements == 0 ? 0 : 1;  // most documents fit into a row
+    if (elements > packing_.length) {
+      ASSIGN_OR_RETURN(pieces, PiecesOf(packing_, taken_, elements));
+    }
+    counts_.push_back(static_cast<uint32_t>(pieces));
+  }
   ++taken_;
   lengths_.push_back(elements);
   CountPieces(lengths_.size() - 1);
@@ -38,9 +43,8 @@ size_t WindowCutter::CertainEnd() const {
 }
 
 void WindowCutter::CountPieces(size_t from) {
-  if (packing_.how != PackHow::kFit) return;
-  for (size_t i = from; i < lengths_.size() && full_ == 0; ++i) {
-    pieces_ += *PiecesOf(packing_, i, lengths_[i]);
+  for (size_t i = from; i < counts_.size() && full_ == 0; ++i) {
+    pieces_ += counts_[i];
     if (pieces_ >= kWindowPieces) full_ = i + 1;
   }
 }
@@ -57,6 +61,9 @@ absl::Status WindowCutter::Cut(size_t documents) {
   RETURN_IF_ERROR(use_(window, lengths));
   lengths_.erase(lengths_.begin(),
                  lengths_.begin() + static_cast<ptrdiff_t>(documents));
+  if (packing_.how == PackHow::kFit)
+    counts_.erase(counts_.begin(),
+                  counts_.begin() + static_cast<ptrdiff_t>(documents));
   pieces_ = full_ = 0;
   CountPieces(0);
   return absl::OkStatus();

@@ -70,6 +70,7 @@ class WindowCutter {
   const Use use_;
   uint64_t taken_ = 0;
   std::vector<uint64_t> lengths_;  // of documents that are in no window yet
+  std::vector<uint32_t> counts_;   // kFit: of their pieces
   uint64_t pieces_ = 0;            // of all of them, or of the first `full_`
   size_t full_ = 0;  // the first documents with kWindowPieces; 0: too few
 };

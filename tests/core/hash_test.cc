@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/hash.h"
 
+#include <string>
+#include <string_view>
+
 #include "core/status.h"
 #include "gtest/gtest.h"
 
@@ -23,6 +26,14 @@ TEST(Sha256, DoesNotSeeWhereUpdatesWereCut) {
   hash.Update("a").Update("").Update(
       std::as_bytes(std::span(std::string_view("bc"))));
   EXPECT_EQ(hash.Finish(), HashOf("abc"));
+  std::string text;
+  for (size_t i = 0; i < 10'000; ++i) text += static_cast<char>(i * i / 7);
+  for (const size_t piece : {1, 8, 1000, 1024, 1025, 3000}) {
+    Sha256 pieces;
+    for (size_t at = 0; at < text.size(); at += piece)
+      pieces.Update(std::string_view(text).substr(at, piece));
+    EXPECT_EQ(pieces.Finish(), HashOf(text)) << piece;
+  }
 }
 
 TEST(Sha256, SeesWhereFieldsWereCut) {

@@ -4,6 +4,7 @@
 // Indexes of many samples keep numbers so, outside of messages.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,9 +19,7 @@ inline void AppendVarint(uint64_t value, std::string* bytes) {
 }
 
 inline size_t VarintBytes(uint64_t value) {
-  size_t bytes = 1;
-  for (; value >= 0x80; value >>= 7) ++bytes;
-  return bytes;
+  return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
 // Takes a number from the front of `bytes`. Returns false if there is none.

@@ -2,6 +2,7 @@
 #include "worker/source/arranged/packed_index_writer.h"
 
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/status.h"
@@ -32,8 +33,7 @@ absl::Status PackedIndexWriter::Add(uint64_t sample, uint64_t elements) {
   pending_.push_back({sample, elements});
   pending_bytes_ += BytesOf(pending_.back());
   elements_ += elements;
-  hash_.UpdateU64(sample);
-  hash_.UpdateU64(elements);
+  hash_.UpdateU64(sample).UpdateU64(elements);
   RETURN_IF_ERROR(cutter_.Add(elements));
   return packing_.how == PackHow::kCut && BlockIsFull() ? EndCut()
                                                         : absl::OkStatus();
@@ -74,13 +74,16 @@ absl::Status PackedIndexWriter::Flush(size_t documents) {
   block_.set_first_document(first_document_);
   block_.set_documents(documents);
   uint64_t before = 0;
+  std::string lengths, gaps;
+  lengths.reserve(pending_bytes_);
   for (const Document& document : std::span(pending_).first(documents)) {
-    AppendVarint(document.elements, block_.mutable_lengths());
+    AppendVarint(document.elements, &lengths);
     if (chosen_)
       ChosenSamples::Append(document.sample,
-                            std::exchange(before, document.sample),
-                            block_.mutable_gaps());
+                            std::exchange(before, document.sample), &gaps);
   }
+  block_.set_lengths(std::move(lengths));
+  block_.set_gaps(std::move(gaps));
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<ptrdiff_t>(in_windows_));
   first_document_ += in_windows_;

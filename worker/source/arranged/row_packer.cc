@@ -88,6 +88,10 @@ absl::Status RowPacker::MeasureSome(std::span<const uint64_t> samples,
 
 absl::StatusOr<std::vector<uint64_t>> RowPacker::ReadLengths() const {
   std::vector<uint64_t> lengths(pending_.size());
+  if (indexed_) {  // threads would take longer than it takes
+    RETURN_IF_ERROR(MeasureSome(pending_, lengths));
+    return lengths;
+  }
   RETURN_IF_ERROR(ForEachIndex(
       (pending_.size() + kDocumentsTogether - 1) / kDocumentsTogether,
       limits_.listing_threads, limits_.cancelled, [&](size_t i) {
