@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/pipeline/operator_table.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
 
 namespace leat {
@@ -63,18 +64,19 @@ OperatorInfo ArrayRecord() {
       {OfData(Arg("paths", ArgType::kStrings, std::nullopt,
                   "ArrayRecord files, folders of such or patterns, in this "
                   "order")),
-       Choice("type", Text("encoded"), {"encoded", "bytes"},
-              "what a record is: an encoded image, or bytes (uint8)")},
+       Arg("type", ArgType::kString, Text("encoded"),
+           "what a record is: encoded (an image), bytes (uint8), or raw "
+           "elements, such as uint16[?] or float32[28,28]")},
       "ArrayRecord files, chunks uncompressed or compressed by zstd or brotli "
       "-> the record; chunks' hashes are checked; read groups (group_size over "
       "1) in the order of shards, since a record is read with its group");
 }
 
 TypesOr InferArrayRecord(Node* node, std::span<const ValueType>) {
-  if (ArgOf<std::string>(*node, "type") == "encoded")
-    return std::vector<ValueType>{
-        {ValueType::Kind::kEncoded, DType::kUint8, {}}};
-  return OneTensor(DType::kUint8, {-1});
+  absl::StatusOr<ValueType> type =
+      ParseStoredType(ArgOf<std::string>(*node, "type"));
+  if (!type.ok()) return Annotate(type.status(), "argument \"type\"");
+  return std::vector<ValueType>{*std::move(type)};
 }
 
 }  // namespace

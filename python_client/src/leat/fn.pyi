@@ -1268,12 +1268,12 @@ class readers:
         """
 
     @staticmethod
-    def array_record(paths: str | Sequence[str], type: Literal['encoded', 'bytes'] = 'encoded') -> Node:
+    def array_record(paths: str | Sequence[str], type: str = 'encoded') -> Node:
         """ArrayRecord files, chunks uncompressed or compressed by zstd or brotli -> the record; chunks' hashes are checked; read groups (group_size over 1) in the order of shards, since a record is read with its group.
 
         Args:
             paths: ArrayRecord files, folders of such or patterns, in this order; up to 4194304 entries (strings; required)
-            type: what a record is: an encoded image, or bytes (uint8) (string; one of 'encoded', 'bytes'; default 'encoded')
+            type: what a record is: encoded (an image), bytes (uint8), or raw elements, such as uint16[?] or float32[28,28] (string; default 'encoded')
 
         Returns:
             A node.

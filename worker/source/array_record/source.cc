@@ -8,6 +8,7 @@
 
 #include "core/hash.h"
 #include "core/redaction.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/array_record/array_record.h"
@@ -32,8 +33,8 @@ struct OpenFile {
 
 class ArrayRecordSource final : public Source {
  public:
-  ArrayRecordSource(bool encoded, const SourceLimits& limits)
-      : encoded_(encoded),
+  ArrayRecordSource(ValueType type, const SourceLimits& limits)
+      : type_(std::move(type)),
         storage_(StorageOf(limits)),
         max_file_bytes_(limits.max_file_bytes),
         open_(kOpenFiles, kOpenFiles),
@@ -73,8 +74,10 @@ class ArrayRecordSource final : public Source {
   }
   absl::StatusOr<std::shared_ptr<const RiegeliRecords>> ReadChunk(
       size_t file, uint64_t chunk) const;
+  // Checks that the bytes are elements of the type, and sets an open shape.
+  absl::Status SetShape(StoredField* field) const;
 
-  const bool encoded_;
+  const ValueType type_;
   const Storage& storage_;
   const uint64_t max_file_bytes_;
   Digest fingerprint_{};
@@ -147,6 +150,16 @@ ArrayRecordSource::ReadChunk(size_t file, uint64_t chunk) const {
   return std::make_shared<const RiegeliRecords>(std::move(records));
 }
 
+absl::Status ArrayRecordSource::SetShape(StoredField* field) const {
+  if (type_.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
+  if (IsOpen(type_)) {
+    field->shape = type_.shape;
+    field->shape[0] = static_cast<int64_t>(
+        field->bytes.size() / (StoredElements(type_) * SizeOf(type_.dtype)));
+  }
+  return CheckStored(type_, field->bytes, field->shape);
+}
+
 absl::StatusOr<StoredSample> ArrayRecordSource::Read(uint64_t sample) const {
   const size_t file = FileOf(sample);
   const uint64_t group = files_[file].group;
@@ -173,7 +186,8 @@ absl::StatusOr<StoredSample> ArrayRecordSource::Read(uint64_t sample) const {
     stored.owner = std::move(copy);
   }
   stored.fields[0].bytes = bytes;
-  if (!encoded_) stored.fields[0].shape = {static_cast<int64_t>(bytes.size())};
+  if (const absl::Status fits = SetShape(&stored.fields[0]); !fits.ok())
+    return Annotate(fits, Describe(sample));
   return stored;
 }
 
@@ -181,8 +195,9 @@ absl::StatusOr<StoredSample> ArrayRecordSource::Read(uint64_t sample) const {
 
 absl::StatusOr<std::unique_ptr<Source>> OpenArrayRecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::string type, TextArg(reader, "type", "encoded"));
-  auto source = std::make_unique<ArrayRecordSource>(type == "encoded", limits);
+  ASSIGN_OR_RETURN(const std::string text, TextArg(reader, "type", "encoded"));
+  ASSIGN_OR_RETURN(ValueType type, ParseStoredType(text));
+  auto source = std::make_unique<ArrayRecordSource>(std::move(type), limits);
   RETURN_IF_ERROR(Annotate(source->Load(reader, blob),
                            fmt::format("the index of {}", reader.op)));
   return source;

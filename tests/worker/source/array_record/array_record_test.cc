@@ -76,6 +76,18 @@ TEST_F(ArrayRecordTest, RecordsOfSeveralFilesAreSamplesInOrder) {
   EXPECT_EQ(Open(Reader({b}, "bytes"))->Read(0)->fields[0].shape, Shape{1});
 }
 
+TEST_F(ArrayRecordTest, RecordsMayBeRawElements) {
+  const std::string file = Write("a", {"abcdef", "", "abc"}, 2);
+  const auto open = Open(Reader({file}, "uint16[?]"));
+  EXPECT_EQ(open->Read(0)->fields[0].shape, Shape{3});
+  EXPECT_EQ(open->Read(1)->fields[0].shape, Shape{0});
+  EXPECT_THAT(std::string(open->Read(2).status().message()),
+              HasSubstr("a record 2: 3 bytes of shape (1), want uint16 (?,)"));
+  const auto fixed = Open(Reader({file}, "uint16[3]"));
+  EXPECT_TRUE(fixed->Read(0).ok());
+  EXPECT_FALSE(fixed->Read(1).ok());
+}
+
 TEST_F(ArrayRecordTest, ChunksLieAcrossTheHeadersOfBlocks) {
   std::vector<std::string> records;
   for (int i = 0; i < 30; ++i)
