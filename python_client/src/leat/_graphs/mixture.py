@@ -92,7 +92,7 @@ def _shares(weights: Any, names: Sequence[str]) -> list[tuple[int, dict[str, flo
     for i, each in enumerate(weights):
         if not isinstance(each, (list, tuple)) or len(each) != 2:
             raise InvalidArgument(f"weights[{i}] = {each!r:.80}; expected (step, dict from names to weights)")
-        shares.append((whole(f"weights[{i}][0]", each[0], 0, 2**40), _segment(f"weights[{i}][1]", each[1], names)))
+        shares.append((whole(f"weights[{i}][0]", each[0], 0, 2**40 - 1), _segment(f"weights[{i}][1]", each[1], names)))
     return shares
 
 
