@@ -5,7 +5,7 @@ import pathlib
 import shutil
 
 import numpy as np
-from example_programs import few, numbers, run  # noqa: F401
+from example_programs import few, numbers, run, started  # noqa: F401
 
 
 def test_token_files_give_the_same_losses_on_other_hosts(tmp_path):
@@ -23,15 +23,21 @@ def test_packed_rows_are_the_same_on_other_hosts_and_from_the_middle(tmp_path):
     assert run("packing.py", str(tmp_path), "--hosts", "4", "--from-step", "17").splitlines() == whole[17:]
 
 
-def test_a_mixture_has_the_same_batches_on_other_hosts(few, tmp_path):
+def test_a_mixture_that_is_killed_goes_on_with_the_same_batches_on_one_host_and_on_four(few, tmp_path):
     folders = []
     for number, classes in enumerate(np.array_split(sorted(pathlib.Path(few).iterdir()), 3)):
         folders.append(str(tmp_path / str(number)))
         for folder in classes:
             shutil.copytree(folder, pathlib.Path(folders[-1]) / folder.name)
-    whole = run("mixture.py", *folders).splitlines()
-    assert run("mixture.py", *folders, "--hosts", "4", "--from-step", "150").splitlines() == whole[150:]
-    rows = [int(number) for number in whole[220].split("rows ")[1].split()]
+    killed = started("mixture.py", *folders, PYTHONUNBUFFERED="1")
+    before = [killed.stdout.readline().rstrip() for _ in range(170)]
+    killed.kill()
+    killed.communicate()
+    after = run("mixture.py", *folders, "--from-step", "150").splitlines()
+    assert before[150:] == after[:20], "the batches that it had when it was killed"
+    assert before[0].startswith("step 0: ")
+    assert run("mixture.py", *folders, "--hosts", "4", "--from-step", "150").splitlines() == after
+    rows = [int(number) for number in after[70].split("rows ")[1].split()]
     assert sum(rows) == 256 and abs(rows[2] - 0.4 * 256) <= 4, "the shares from step 200 on"
 
 

@@ -62,6 +62,18 @@ def assert_same(batches, expected, rows=slice(None)):
     assert count == len(expected)
 
 
+def test_a_job_says_its_sources_and_where_each_is(mixed, ending, expected):
+    assert [(each.name, each.samples, each.first) for each in mixed.sources] == [
+        ("web", 60, 0), ("books", 25, 60), ("code", 9, 85)]
+    rows = np.bincount(np.concatenate([batch["source"] for batch in expected]), minlength=3)
+    for number, (name, where) in enumerate(mixed.passes(epoch=0, step=STEPS).items()):
+        passes, done = divmod(int(rows[number]), SIZES[name])
+        assert (where.number, where.done) == (passes, pytest.approx(done / SIZES[name])), name
+    with pytest.raises(TypeError, match='has no end, .*; expected a number of steps of your own, or ends="first" or'):
+        len(mixed)
+    assert len(ending) == len(list(ending.batches(epochs=1)))
+
+
 @pytest.mark.parametrize("epilogue", ["worker", "device"])
 def test_jax_has_the_rows_of_numpy_on_eight_devices(mixed, expected, epilogue):
     jax = pytest.importorskip("jax")
