@@ -2,7 +2,6 @@
 #include "core/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "core/plan/sample_order.h"
 #include "core/plan/share_layout.h"
 #include "core/random/permutation.h"
+#include "core/random/permute_each.h"
 #include "core/status.h"
 
 namespace leat {
@@ -76,23 +76,19 @@ struct Plan::State {
 
   // Replaces all positions by samples, by their numbers in their sources.
   void MapAll(Stretches* cut) const {
-    std::array<SampleOrder::Part, SampleOrder::kMostParts> parts;
-    size_t num_parts = 0;
+    thread_local std::vector<PermutedIndices> few;
+    few.clear();
     std::span<uint64_t> rest = cut->positions;
     for (const Stretch& stretch : cut->list) {
       const std::span<uint64_t> positions = rest.first(stretch.rows);
       rest = rest.subspan(stretch.rows);
-      const SampleOrder* const order = sources[stretch.source].order.get();
-      if (!stretch.whole) {
-        MapSome(*order, stretch, positions);
-        continue;
-      }
-      parts[num_parts++] = {order, stretch.pass, stretch.run, positions};
-      if (num_parts < parts.size()) continue;
-      SampleOrder::MapEach(parts);
-      num_parts = 0;
+      const SampleOrder& order = *sources[stretch.source].order;
+      if (stretch.whole)
+        order.MapOrAdd(stretch.pass, stretch.run, positions, &few);
+      else
+        MapSome(order, stretch, positions);
     }
-    SampleOrder::MapEach(std::span(parts).first(num_parts));
+    PermuteEach(few);
   }
 
   const Layout& layout() const {

@@ -2,7 +2,6 @@
 #include "core/plan/sample_order.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -65,6 +64,7 @@ class SampleOrder::ShardOrders {
 SampleOrder::SampleOrder(const Options& options, const ShardTable& shards,
                          uint32_t runs)
     : seed_(options.seed),
+      mixed_(MixSeed(options.seed, kOrderSalt)),
       order_(options.order),
       shard_orders_(
           options.order == Order::kShardShuffle
@@ -74,7 +74,8 @@ SampleOrder::SampleOrder(const Options& options, const ShardTable& shards,
 SampleOrder::~SampleOrder() = default;
 
 uint64_t SampleOrder::KeyOf(uint64_t pass, const Run& run) const {
-  return MixKey(seed_, pass, kOrderSalt + run.number);
+  return run.number == 0 ? MixEpoch(mixed_, pass)
+                         : MixKey(seed_, pass, kOrderSalt + run.number);
 }
 
 void SampleOrder::Map(uint64_t pass, const Run& run,
@@ -90,24 +91,14 @@ void SampleOrder::Map(uint64_t pass, const Run& run,
   for (uint64_t& position : positions) position += run.range.begin;
 }
 
-void SampleOrder::MapEach(std::span<const Part> parts) {
-  std::array<PermutedIndices, kMostParts> few;
-  std::array<uint64_t, kMostParts> begins;
-  size_t num_few = 0;
-  for (const Part& part : parts) {
-    const SampleOrder& order = *part.order;
-    const uint64_t samples = part.run.range.size();
-    if (order.order_ != Order::kGlobalShuffle || samples == 0 ||
-        part.positions.size() > kFewPositions) {
-      order.Map(part.pass, part.run, part.positions);
-      continue;
-    }
-    few[num_few] = {samples, order.KeyOf(part.pass, part.run), part.positions};
-    begins[num_few++] = part.run.range.begin;
-  }
-  PermuteEach(std::span(few).first(num_few));
-  for (size_t i = 0; i < num_few; ++i)
-    for (uint64_t& position : few[i].indices) position += begins[i];
+void SampleOrder::MapOrAdd(uint64_t pass, const Run& run,
+                           std::span<uint64_t> positions,
+                           std::vector<PermutedIndices>* few) const {
+  const uint64_t samples = run.range.size();
+  if (order_ != Order::kGlobalShuffle || samples == 0 ||
+      positions.size() > kFewPositions)
+    return Map(pass, run, positions);
+  few->push_back({samples, KeyOf(pass, run), positions, run.range.begin});
 }
 
 }  // namespace leat

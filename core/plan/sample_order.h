@@ -13,15 +13,17 @@
 // under Order::kShardShuffle O(shards) for each of the few orders kept.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/plan/job.h"
 #include "core/plan/shard_table.h"
 
 namespace leat {
+
+struct PermutedIndices;
 
 class SampleOrder {
  public:
@@ -44,17 +46,11 @@ class SampleOrder {
   // neighbours are near each other. REQUIRES: each position < run.range.size().
   void Map(uint64_t pass, const Run& run, std::span<uint64_t> positions) const;
 
-  // Positions in a pass over a run, and the order that maps them.
-  struct Part {
-    const SampleOrder* order = nullptr;
-    uint64_t pass = 0;
-    Run run;
-    std::span<uint64_t> positions;
-  };
-  // Does what Map does for each part, faster if many have few positions.
-  // REQUIRES: as Map; parts.size() ≤ kMostParts.
-  static void MapEach(std::span<const Part> parts);
-  static constexpr size_t kMostParts = 256;
+  // Does the same, or adds the positions to `few` if they are few, so that
+  // PermuteEach(few) does it: faster if many orders have few positions.
+  // REQUIRES: as Map; they stay where they are until then.
+  void MapOrAdd(uint64_t pass, const Run& run, std::span<uint64_t> positions,
+                std::vector<PermutedIndices>* few) const;
 
  private:
   class ShardOrders;
@@ -62,6 +58,7 @@ class SampleOrder {
   uint64_t KeyOf(uint64_t pass, const Run& run) const;
 
   const uint64_t seed_;
+  const uint64_t mixed_;  // the part of the keys of run 0 that no pass changes
   const Order order_;
   const std::unique_ptr<ShardOrders> shard_orders_;  // under kShardShuffle only
 };

@@ -208,16 +208,17 @@ uint32_t ShareTree::Split(const Node& node, uint64_t rest,
     return uint32_t{first_left} + second_left;
   }
   std::array<uint32_t, kMostTogether> rights;
-  uint32_t num_lefts = 0, num_rights = 0;
-  for (const uint32_t row : order) {
+  uint32_t num_lefts = 0;
+  const auto rows = static_cast<uint32_t>(order.size());
+  for (uint32_t i = 0; i < rows; ++i) {
     const bool right = rest >= left_weight;
     rest = right ? rest - left_weight : rest + right_weight;
+    const uint32_t row = order[i];
     order[num_lefts] = row;
-    rights[num_rights] = row;
+    rights[i - num_lefts] = row;
     num_lefts += !right;
-    num_rights += right;
   }
-  std::copy_n(rights.begin(), num_rights, order.begin() + num_lefts);
+  std::copy_n(rights.begin(), rows - num_lefts, order.begin() + num_lefts);
   return num_lefts;
 }
 

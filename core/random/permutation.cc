@@ -38,10 +38,16 @@ constexpr uint32_t kTableMask = 7;
 
 }  // namespace
 
+uint64_t MixSeed(uint64_t seed, uint64_t salt) {
+  return Mix64((Mix64(salt + kGolden) ^ seed) + kGolden);
+}
+
+uint64_t MixEpoch(uint64_t mixed, uint64_t epoch) {
+  return Mix64((mixed ^ epoch) + kGolden);
+}
+
 uint64_t MixKey(uint64_t seed, uint64_t epoch, uint64_t salt) {
-  uint64_t x = Mix64(salt + kGolden);
-  x = Mix64((x ^ seed) + kGolden);
-  return Mix64((x ^ epoch) + kGolden);
+  return MixEpoch(MixSeed(seed, salt), epoch);
 }
 
 Permutation::Permutation(uint64_t n, uint64_t key) : n_(n) {

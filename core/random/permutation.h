@@ -59,5 +59,9 @@ class Permutation {
 // Returns a 64-bit hash of its arguments, well mixed: a key for permutations
 // and generators.
 uint64_t MixKey(uint64_t seed, uint64_t epoch, uint64_t salt);
+// The same in two steps, for many epochs: MixKey(seed, epoch, salt) =
+// MixEpoch(MixSeed(seed, salt), epoch).
+uint64_t MixSeed(uint64_t seed, uint64_t salt);
+uint64_t MixEpoch(uint64_t mixed, uint64_t epoch);
 
 }  // namespace leat

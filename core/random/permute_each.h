@@ -10,19 +10,26 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace leat {
 
-// Indices that are to be replaced by those to which Permutation(n, key) maps
-// them.
+// Indices that are to be replaced by `begin` + what Permutation(n, key) maps
+// them to.
 struct PermutedIndices {
   uint64_t n = 0;
   uint64_t key = 0;
   std::span<uint64_t> indices;
+  uint64_t begin = 0;
 };
 
-// Does Permutation(n, key).MapInPlace(indices) for each of the list. It is
-// faster than that for up to about 16 indices each. REQUIRES: as there.
+// Does Permutation(n, key).MapInPlace(indices) for each of the list, and adds
+// `begin`. It is faster than that for up to about 16 indices each. REQUIRES: as
+// there.
 void PermuteEach(std::span<const PermutedIndices> list);
+
+// The implementations for this machine; PermuteEach calls the last of them.
+using PermuteFunction = void (*)(std::span<const PermutedIndices> list);
+std::vector<PermuteFunction> PermuteFunctions();
 
 }  // namespace leat

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/random/permute_each.h"
 #include "gtest/gtest.h"
 
 namespace leat {
@@ -64,10 +65,11 @@ TEST(SampleOrder, PartsAreMappedTogetherAsEachAlone) {
   for (const Order kind : {Order::kSequential, Order::kGlobalShuffle,
                            Order::kShardShuffle, Order::kGlobalShuffle})
     orders.emplace_back(Of(kind), Table(), 1);
+  constexpr uint64_t kParts = 300;
   std::vector<Samples> together, alone;
-  std::vector<SampleOrder::Part> parts;
-  together.reserve(SampleOrder::kMostParts);
-  for (uint64_t i = 0; i < SampleOrder::kMostParts; ++i) {
+  std::vector<PermutedIndices> few;
+  together.reserve(kParts);
+  for (uint64_t i = 0; i < kParts; ++i) {
     const SampleOrder& order = orders[i % orders.size()];
     const SampleOrder::Run run =
         i % 5 == 0 ? SampleOrder::Run{{0, 60}, 0} : kRun;
@@ -76,11 +78,11 @@ TEST(SampleOrder, PartsAreMappedTogetherAsEachAlone) {
     alone.push_back(positions);
     order.Map(i % 3, run, alone.back());
     together.push_back(positions);
-    parts.push_back({&order, i % 3, run, together.back()});
+    order.MapOrAdd(i % 3, run, together.back(), &few);
   }
-  parts.push_back({&orders[1], 0, {.range = {5, 5}, .number = 0}, {}});
-  parts.erase(parts.begin());  // without positions
-  SampleOrder::MapEach(parts);
+  orders[1].MapOrAdd(0, {.range = {5, 5}, .number = 0}, {}, &few);
+  EXPECT_GT(few.size(), kParts / 8);
+  PermuteEach(few);
   EXPECT_EQ(together, alone);
 }
 

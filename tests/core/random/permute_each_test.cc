@@ -16,12 +16,16 @@ struct KeyedDomain {
   uint64_t n = 0, key = 0;
 };
 
+constexpr uint64_t kBegin = 1000;  // of every other list
+
 // Maps each list by a permutation of its own, all together.
-Lists Together(const std::vector<KeyedDomain>& keyed, Lists lists) {
+Lists Together(const std::vector<KeyedDomain>& keyed, Lists lists,
+               PermuteFunction permute = &PermuteEach) {
   std::vector<PermutedIndices> permuted;
   for (size_t i = 0; i < keyed.size(); ++i)
-    permuted.push_back({keyed[i].n, keyed[i].key, lists[i]});
-  PermuteEach(permuted);
+    permuted.push_back(
+        {keyed[i].n, keyed[i].key, lists[i], i % 2 == 0 ? 0 : kBegin});
+  permute(permuted);
   return lists;
 }
 
@@ -54,7 +58,10 @@ TEST(PermuteEach, MapsAsEachPermutationDoes) {
     Lists wanted = lists;
     for (size_t i = 0; i < count; ++i)
       for (uint64_t& index : wanted[i])
-        index = Permutation(keyed[i].n, keyed[i].key)(index);
+        index = Permutation(keyed[i].n, keyed[i].key)(index) +
+                (i % 2 == 0 ? 0 : kBegin);
+    for (const PermuteFunction permute : PermuteFunctions())
+      EXPECT_EQ(Together(keyed, lists, permute), wanted);
     EXPECT_EQ(Together(keyed, lists), wanted);
   }
 }
