@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fd.h"
 #include "core/status.h"
 #include "server/store/state_directory.h"
 
@@ -55,7 +56,7 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& directory) {
 // kDataLoss: the disk fails to return a part of it.
 absl::StatusOr<Digest> HashOfFile(int fd, const std::string& path) {
   Sha256 hash;
-  std::string bytes(1 << 20, '\0');
+  std::string bytes(64 << 10, '\0');
   while (true) {
     const ssize_t got = read(fd, bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
@@ -265,27 +266,32 @@ absl::Status FileBlocks::Remove(const std::string& path, uint64_t inode) {
   return ErrnoStatus(errno, fmt::format("cannot remove {}", path));
 }
 
+// Memory is for the bytes that are there: most blocks are far smaller than what
+// may be read at once.
 absl::StatusOr<std::string> FileBlocks::Read(const Digest& name,
                                              uint64_t offset, size_t most) {
   const std::string path = PathOf(name);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0 && errno == ENOENT) return NotFound("there is no block {}", path);
-  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
-  std::string bytes(most, '\0');
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.open() && errno == ENOENT)
+    return NotFound("there is no block {}", path);
+  if (!fd.open())
+    return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  const auto size = static_cast<uint64_t>(info.st_size);
+  std::string bytes(std::min<uint64_t>(most, size - std::min(size, offset)),
+                    '\0');
   size_t got = 0;
-  while (got < most) {
-    const ssize_t read = pread(fd, bytes.data() + got, most - got,
+  while (got < bytes.size()) {
+    const ssize_t read = pread(fd.get(), bytes.data() + got, bytes.size() - got,
                                static_cast<off_t>(offset + got));
     if (read < 0 && errno == EINTR) continue;
-    if (read < 0) {
-      const int error = errno;
-      close(fd);
-      return ErrnoStatus(error, fmt::format("cannot read {}", path));
-    }
+    if (read < 0)
+      return ErrnoStatus(errno, fmt::format("cannot read {}", path));
     if (read == 0) break;
     got += static_cast<size_t>(read);
   }
-  close(fd);
   bytes.resize(got);
   return bytes;
 }
