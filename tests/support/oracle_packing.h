@@ -19,7 +19,7 @@
 
 namespace leat::worker {
 
-class PackedByHand final : public Source {
+class PackedByHand final : public FormatSource {
  public:
   static absl::StatusOr<std::unique_ptr<Source>> Of(
       const Source& documents, const PackNode& pack,

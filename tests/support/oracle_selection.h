@@ -23,7 +23,7 @@
 namespace leat::worker {
 
 // The records that a selection takes, by the plain list of their numbers.
-class SelectedSource final : public Source {
+class SelectedSource final : public FormatSource {
  public:
   SelectedSource(std::unique_ptr<Source> all, std::vector<uint64_t> chosen)
       : all_(std::move(all)), chosen_(std::move(chosen)) {}

@@ -162,6 +162,11 @@ absl::StatusOr<int64_t> BlockSource::IndexedColumn(std::string_view column,
   return source->IndexedColumn(column, Local(sample, block));
 }
 
+absl::StatusOr<std::unique_ptr<StoredColumns>> BlockSource::OpenColumns(
+    std::span<const std::string>) const {
+  return Unimplemented("records have no columns");
+}
+
 absl::StatusOr<RecordPlace> BlockSource::Locate(uint64_t sample) const {
   const size_t block = BlockOf(sample);
   ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));

@@ -61,6 +61,9 @@ class BlockSource final : public Source {
       uint64_t sample, uint64_t first, uint64_t most) const override;
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override;
+  // kUnimplemented: no format with columns has its index in blocks.
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string> names) const override;
   bool waits() const override { return true; }
 
  private:

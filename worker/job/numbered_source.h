@@ -13,10 +13,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/status.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -49,6 +51,12 @@ class NumberedSource final : public Source {
       std::span<const uint64_t> samples) const override {
     return source_->ReadMany(Own(samples));
   }
+  std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const override {
+    std::vector<RecordPart> own(parts.begin(), parts.end());
+    for (RecordPart& part : own) part.sample -= first_;
+    return source_->ReadParts(own);
+  }
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override {
     return source_->Nearby(Own(samples), limits);
@@ -63,6 +71,15 @@ class NumberedSource final : public Source {
   absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
       uint64_t sample, uint64_t first, uint64_t most) const override {
     return source_->DocumentsOf(sample - first_, first, most);
+  }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    return source_->IndexedColumn(column, sample - first_);
+  }
+  // kUnimplemented: conditions are about a dataset, before a job numbers it.
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string>) const override {
+    return Unimplemented("the samples have the numbers of a job");
   }
   bool waits() const override { return source_->waits(); }
 

@@ -12,7 +12,7 @@ namespace {
 // Part of the fingerprint, so that another meaning is another dataset.
 constexpr std::string_view kVersion = "leat.external.v1";
 
-class ExternalSource final : public Source {
+class ExternalSource final : public FormatSource {
  public:
   ExternalSource(const Node& reader, uint64_t num_samples)
       : name_(std::get<std::string>(reader.args.at("name"))),

@@ -48,14 +48,14 @@ bool InBlocks(const SourceFormat& format, const Node& reader) {
 
 }  // namespace
 
-std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
+std::vector<absl::StatusOr<StoredSample>> FormatSource::ReadMany(
     std::span<const uint64_t> samples) const {
   std::vector<absl::StatusOr<StoredSample>> stored;
   for (const uint64_t sample : samples) stored.push_back(Read(sample));
   return stored;
 }
 
-std::vector<absl::StatusOr<StoredPart>> Source::ReadParts(
+std::vector<absl::StatusOr<StoredPart>> FormatSource::ReadParts(
     std::span<const RecordPart> parts) const {
   std::vector<uint64_t> samples;
   for (const RecordPart& part : parts) samples.push_back(part.sample);
@@ -69,12 +69,12 @@ std::vector<absl::StatusOr<StoredPart>> Source::ReadParts(
   return stored;
 }
 
-absl::StatusOr<int64_t> Source::IndexedColumn(std::string_view column,
-                                              uint64_t) const {
+absl::StatusOr<int64_t> FormatSource::IndexedColumn(std::string_view column,
+                                                    uint64_t) const {
   return Unimplemented("the index has no column \"{}\"", column);
 }
 
-absl::StatusOr<std::unique_ptr<StoredColumns>> Source::OpenColumns(
+absl::StatusOr<std::unique_ptr<StoredColumns>> FormatSource::OpenColumns(
     std::span<const std::string>) const {
   return Unimplemented("records have no columns");
 }

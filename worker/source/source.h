@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source: a dataset's records, by index. Each format has one implementation.
+// Source: a dataset's records, by index. Each format has one implementation,
+// which derives from FormatSource.
 #pragma once
 
 #include <atomic>
@@ -133,6 +134,8 @@ class StoredColumns {
       std::vector<std::shared_ptr<const void>>* owners) const = 0;
 };
 
+// It answers nothing by itself, so that a source that passes calls on to another
+// one does not compile until it passes all of them on.
 class Source {
  public:
   virtual ~Source() = default;
@@ -144,14 +147,10 @@ class Source {
   static constexpr uint64_t kNoRecord = UINT64_MAX;
   // Returns the same number, but may wait for the sample's part of the index.
   // kUnavailable: the index is not available now.
-  virtual absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const {
-    return RecordOf(sample);
-  }
+  virtual absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const = 0;
   // Returns how many records the source has. Under `repeat` a record is several
   // samples, so there are fewer records than samples.
-  virtual uint64_t num_records() const {
-    return num_samples() == 0 ? 0 : RecordOf(num_samples() - 1) + 1;
-  }
+  virtual uint64_t num_records() const = 0;
   // Reads a record whole. Blocks on storage. Thread-safe. kNotFound,
   // kPermissionDenied: as storage returns. kFailedPrecondition: the file
   // changed after indexing (size or time; names both). kResourceExhausted: over
@@ -161,18 +160,16 @@ class Source {
   // Reads several; each has a separate result, as Read's. Neighbours are read
   // by one request if storage is remote; if that is refused, each by itself.
   virtual std::vector<absl::StatusOr<StoredSample>> ReadMany(
-      std::span<const uint64_t> samples) const;
+      std::span<const uint64_t> samples) const = 0;
   // Reads parts of records; each has a separate result, as Read's. A format that
   // cannot read less than a record gives the whole. kDataLoss: the record has
   // fewer elements.
   virtual std::vector<absl::StatusOr<StoredPart>> ReadParts(
-      std::span<const RecordPart> parts) const;
+      std::span<const RecordPart> parts) const = 0;
   // Returns how many of the first of these, in their order in one file,
   // ReadMany reads by one request: 1 or more. Cheap; reads nothing.
   virtual size_t Nearby(std::span<const uint64_t> samples,
-                        const NearbyLimits& limits) const {
-    return 1;
-  }
+                        const NearbyLimits& limits) const = 0;
   // Returns the fingerprint that BuildIndex returned, computed from the opened
   // index.
   virtual const Digest& fingerprint() const = 0;
@@ -186,23 +183,50 @@ class Source {
   // them. nullopt: samples are single records. Errors as Locate. kDataLoss: the
   // index does not fit itself.
   virtual absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
-      uint64_t sample, uint64_t first, uint64_t most) const {
-    return std::nullopt;
-  }
+      uint64_t sample, uint64_t first, uint64_t most) const = 0;
   // Returns the value of a column that the index itself holds: "label", "width",
   // "height", "objects", or "length", which is the open axis of the only output.
   // Reads no record, but may wait for the sample's part of the index.
   // kUnimplemented: the index does not hold it. kUnavailable: as Locate.
   virtual absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
-                                                uint64_t sample) const;
+                                                uint64_t sample) const = 0;
   // Opens columns of the stored records. The source outlives them.
   // kUnimplemented: the format has no columns. kInvalidArgument: there is no
   // such column, or it has neither one number nor one text a record. Others:
   // storage's.
   virtual absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
-      std::span<const std::string> names) const;
+      std::span<const std::string> names) const = 0;
   // True if a read may wait for the network before it reaches the file.
-  virtual bool waits() const { return false; }
+  virtual bool waits() const = 0;
+};
+
+// FormatSource: a source of records of its own. It has the answers of a format
+// whose samples are records, which are read one by one, and whose index holds
+// nothing else.
+class FormatSource : public Source {
+ public:
+  absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override {
+    return RecordOf(sample);
+  }
+  uint64_t num_records() const override {
+    return num_samples() == 0 ? 0 : RecordOf(num_samples() - 1) + 1;
+  }
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const override;
+  std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const override;
+  size_t Nearby(std::span<const uint64_t>, const NearbyLimits&) const override {
+    return 1;
+  }
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t, uint64_t, uint64_t) const override {
+    return std::nullopt;
+  }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override;
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string> names) const override;
+  bool waits() const override { return false; }
 };
 
 // The result of listing a dataset.

@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A dataset's own source, except for errors of some samples.
-class FaultySource final : public Source {
+class FaultySource final : public FormatSource {
  public:
   explicit FaultySource(std::unique_ptr<Source> source)
       : source_(std::move(source)) {}

@@ -121,7 +121,7 @@ TEST_F(JobTest, AFileThatChangedIsNotServedForTheOneThatIsKept) {
 }
 
 // Another source, except for the requested changes.
-class ChangedSource : public Source {
+class ChangedSource : public FormatSource {
  public:
   ChangedSource(std::shared_ptr<const Source> source, std::string place)
       : source_(std::move(source)), place_(std::move(place)) {}

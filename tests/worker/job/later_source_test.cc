@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Four samples of two records, on a local disk.
-class FourSamples final : public Source {
+class FourSamples final : public FormatSource {
  public:
   uint64_t num_samples() const override { return 4; }
   uint64_t RecordOf(uint64_t sample) const override { return sample % 2; }
@@ -113,8 +113,6 @@ TEST_F(Later, KnowsItsNumbersBeforeItIsOpened) {
   EXPECT_EQ(opened_, 1);
 }
 
-// Source answers for a source that says nothing of documents and columns, so a
-// question that is not passed on has an answer, too.
 TEST_F(Later, PassesOnQuestionsAboutDocumentsAndColumns) {
   absl::Status sound;
   const auto source = Answering(&sound);

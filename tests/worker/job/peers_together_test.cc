@@ -27,7 +27,7 @@ constexpr uint64_t kFiles = 6;  // of JobTest
 constexpr Duration kRequestTakes = milliseconds(60);
 
 // Storage whose requests take the same time, however many records they read.
-class RequestSource final : public Source {
+class RequestSource final : public FormatSource {
  public:
   RequestSource(std::shared_ptr<const Source> source, FakeClock* clock)
       : source_(std::move(source)), clock_(*clock) {}

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Reads all samples by one request, and refuses those that are not its own.
-class TogetherSource final : public Source {
+class TogetherSource final : public FormatSource {
  public:
   explicit TogetherSource(std::shared_ptr<const Source> source)
       : source_(std::move(source)) {}

@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A source that succeeds or fails as set.
-class SwitchedSource final : public Source {
+class SwitchedSource final : public FormatSource {
  public:
   uint64_t num_samples() const override { return 100; }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }

@@ -39,7 +39,7 @@ constexpr uint64_t kTogether = 8;  // of them are read by one request
 constexpr auto kStorageTakes = std::chrono::milliseconds(400);
 
 // Takes a while for each record, and as long for several together.
-class SlowSource final : public Source {
+class SlowSource final : public FormatSource {
  public:
   explicit SlowSource(std::shared_ptr<const Source> source,
                       Duration takes = kStorageTakes)

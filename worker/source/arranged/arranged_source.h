@@ -13,12 +13,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/status.h"
 #include "worker/source/arranged/chosen_samples.h"
 #include "worker/source/source.h"
 
@@ -50,12 +52,21 @@ class ArrangedSource final : public Source {
   uint64_t RecordOf(uint64_t sample) const override {
     return base_->RecordOf(chosen_.At(sample));
   }
+  absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override {
+    return base_->FindRecord(chosen_.At(sample));
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     return base_->Read(chosen_.At(sample));
   }
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const override {
     return base_->ReadMany(OfBase(samples));
+  }
+  std::vector<absl::StatusOr<StoredPart>> ReadParts(
+      std::span<const RecordPart> parts) const override {
+    std::vector<RecordPart> own(parts.begin(), parts.end());
+    for (RecordPart& part : own) part.sample = chosen_.At(part.sample);
+    return base_->ReadParts(own);
   }
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override {
@@ -67,6 +78,19 @@ class ArrangedSource final : public Source {
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     return base_->Locate(chosen_.At(sample));
+  }
+  absl::StatusOr<std::optional<RowDocuments>> DocumentsOf(
+      uint64_t sample, uint64_t first, uint64_t most) const override {
+    return base_->DocumentsOf(chosen_.At(sample), first, most);
+  }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    return base_->IndexedColumn(column, chosen_.At(sample));
+  }
+  // kUnimplemented: conditions choose among the samples of the base.
+  absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
+      std::span<const std::string>) const override {
+    return Unimplemented("the samples are those of an arrangement");
   }
   bool waits() const override { return base_->waits(); }
 

@@ -27,7 +27,7 @@
 
 namespace leat::worker {
 
-class PackedDocuments final : public Source {
+class PackedDocuments final : public FormatSource {
  public:
   // `documents`: the dataset that is packed, and `types` those of its reader's
   // outputs. `block`: the rows of this source. `fingerprint`: of the packed

@@ -31,7 +31,7 @@ struct OpenFile {
   uint64_t bytes() const { return 1; }
 };
 
-class ArrayRecordSource final : public Source {
+class ArrayRecordSource final : public FormatSource {
  public:
   ArrayRecordSource(ValueType type, const SourceLimits& limits)
       : type_(std::move(type)),

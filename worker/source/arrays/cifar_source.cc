@@ -49,7 +49,7 @@ Digest FingerprintOf(const Kind& kind, const CifarIndex& index) {
   return hash.Finish();
 }
 
-class CifarSource final : public Source {
+class CifarSource final : public FormatSource {
  public:
   explicit CifarSource(const Kind& kind) : kind_(kind) {}
 

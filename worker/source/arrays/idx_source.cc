@@ -62,7 +62,7 @@ absl::Status CheckLabels(const IdxHeader& labels, uint64_t records,
                          records);
 }
 
-class IdxSource final : public Source {
+class IdxSource final : public FormatSource {
  public:
   absl::Status Load(const IdxIndex& index, const SourceLimits& limits) {
     images_header_ = ImageHeader(index);

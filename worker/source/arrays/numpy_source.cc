@@ -38,7 +38,7 @@ absl::StatusOr<uint64_t> BytesOf(const Shape& shape, DType dtype) {
   return empty ? 0 : bytes;
 }
 
-class NumpySource final : public Source {
+class NumpySource final : public FormatSource {
  public:
   NumpySource(const Storage& storage, std::string path, uint64_t max_file_bytes)
       : storage_(storage),

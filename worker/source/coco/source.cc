@@ -29,7 +29,7 @@ struct Part {
   Shape shape;
 };
 
-class CocoSource final : public Source {
+class CocoSource final : public FormatSource {
  public:
   CocoSource(CocoOptions options, const SourceLimits& limits)
       : options_(std::move(options)),
@@ -59,7 +59,7 @@ class CocoSource final : public Source {
     if (column == "width" && at.width > 0) return at.width;
     if (column == "height" && at.height > 0) return at.height;
     if (column == "objects") return static_cast<int64_t>(at.labels.size());
-    return Source::IndexedColumn(column, sample);
+    return FormatSource::IndexedColumn(column, sample);
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 

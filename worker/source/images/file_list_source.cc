@@ -49,7 +49,7 @@ struct Listing {
   }
 };
 
-class FileListSource final : public Source {
+class FileListSource final : public FormatSource {
  public:
   FileListSource(Listing listing, const SourceLimits& limits)
       : storage_(StorageOf(limits)),
@@ -66,7 +66,7 @@ class FileListSource final : public Source {
   }
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override {
-    if (column != "label") return Source::IndexedColumn(column, sample);
+    if (column != "label") return FormatSource::IndexedColumn(column, sample);
     return labels_[sample];
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {

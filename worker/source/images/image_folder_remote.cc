@@ -124,7 +124,7 @@ struct RemoteClass {
   uint64_t first_file = 0;
 };
 
-class RemoteImageFolder final : public Source {
+class RemoteImageFolder final : public FormatSource {
  public:
   RemoteImageFolder(const ImageFolderOptions& options,
                     const SourceLimits& limits)
@@ -155,7 +155,7 @@ class RemoteImageFolder final : public Source {
   }
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override {
-    if (column != "label") return Source::IndexedColumn(column, sample);
+    if (column != "label") return FormatSource::IndexedColumn(column, sample);
     return LabelOf(RecordOf(sample));
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {

@@ -51,7 +51,7 @@ struct Class {
   uint64_t first_file = 0;
 };
 
-class ImageFolderSource final : public Source {
+class ImageFolderSource final : public FormatSource {
  public:
   // The index must be that of `options`.
   absl::Status Load(const ImageFolderOptions& options, std::string_view blob,
@@ -67,7 +67,7 @@ class ImageFolderSource final : public Source {
   }
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override {
-    if (column != "label") return Source::IndexedColumn(column, sample);
+    if (column != "label") return FormatSource::IndexedColumn(column, sample);
     return ClassOf(RecordOf(sample)).label;
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {

@@ -62,7 +62,7 @@ uint64_t Aligned(uint64_t size) {
   return (size + kMdsAlignment - 1) / kMdsAlignment * kMdsAlignment;
 }
 
-class MdsSource final : public Source {
+class MdsSource final : public FormatSource {
  public:
   MdsSource(MdsOptions options, const SourceLimits& limits)
       : options_(std::move(options)),

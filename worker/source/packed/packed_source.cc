@@ -54,7 +54,7 @@ std::vector<absl::StatusOr<StoredPart>> PackedSource::ReadParts(
   for (const RecordPart& part : parts) {
     pending.push_back(BeginPart(part));
     if (absl::IsUnimplemented(pending.back().status()))
-      return Source::ReadParts(parts);
+      return FormatSource::ReadParts(parts);
   }
   Fill(pending);
   std::vector<absl::StatusOr<StoredPart>> stored;

@@ -18,7 +18,7 @@
 
 namespace leat::worker {
 
-class PackedSource : public Source {
+class PackedSource : public FormatSource {
  public:
   absl::StatusOr<StoredSample> Read(uint64_t sample) const final;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(

@@ -33,7 +33,7 @@ uint64_t Aligned(uint64_t size) {
   return (size + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-class ParquetSource final : public Source {
+class ParquetSource final : public FormatSource {
  public:
   ParquetSource(ParquetOptions options, const ParquetLibrary& library,
                 const SourceLimits& limits)

@@ -45,7 +45,7 @@ class TokensSource final : public PackedSource {
 
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override {
-    if (column != "length") return Source::IndexedColumn(column, sample);
+    if (column != "length") return FormatSource::IndexedColumn(column, sample);
     return static_cast<int64_t>(PlaceOf(sample).bytes / element_);
   }
 

@@ -117,7 +117,7 @@ TEST_F(ArrangeTest, EndsWhenTheWorkerStops) {
 // --- A listing that is killed, and goes on
 
 // 50,000 rows of a number and 0 to 6 tokens, and counts what is read of them.
-class CountedRows final : public Source {
+class CountedRows final : public FormatSource {
  public:
   static constexpr uint64_t kRows = 50'000;
 

@@ -26,6 +26,14 @@ TEST_F(ArrangedSourceTest, ReadsTheRecordsOfItsBase) {
             8u);
   EXPECT_THAT((*source)->Describe(3), HasSubstr("008.jpg"));
   EXPECT_EQ((*source)->Locate(0)->bytes, 7u);
+  EXPECT_EQ(*(*source)->FindRecord(1), 199u);
+  EXPECT_EQ(*(*source)->IndexedColumn("label", 3), 0);
+  const auto parts = (*source)->ReadParts(std::vector<RecordPart>{{3, 0, 8}});
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0]->stored.fields[0].bytes.size(), 8u);
+  EXPECT_EQ(*(*source)->DocumentsOf(0, 0, 1), std::nullopt);
+  EXPECT_TRUE(absl::IsUnimplemented((*source)->OpenColumns({}).status()))
+      << "conditions are about the base";
 }
 
 TEST_F(ArrangedSourceTest, AnIndexOfAnotherBaseIsAnError) {

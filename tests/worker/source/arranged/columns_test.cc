@@ -101,7 +101,7 @@ TEST_F(WhereTest, WhatThereIsNotIsAnError) {
 using Cell = std::variant<int64_t, double, std::string, std::vector<float>>;
 
 // A source of rows; some of them cannot be read.
-class Rows final : public Source {
+class Rows final : public FormatSource {
  public:
   std::vector<std::vector<Cell>> rows;
   std::vector<ValueType> types;

@@ -23,7 +23,7 @@ constexpr uint64_t kBad = 3;  // a document that cannot be read
 
 // Document d has lengths[d] tokens, d·1000 and so on, and a mask beside them:
 // two bytes a token.
-class Documents final : public Source {
+class Documents final : public FormatSource {
  public:
   explicit Documents(std::vector<uint64_t> lengths)
       : lengths_(std::move(lengths)) {}
