@@ -128,21 +128,20 @@ absl::StatusOr<uint64_t> CheckHeader(std::span<const std::byte> header,
 
 }  // namespace
 
-std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
+std::string SeekFilePath(std::string root, const Digest& fingerprint,
                          const AllowedReads* allowed) {
-  std::string folder = RootOf(reader);
-  if (folder.empty() || !IsLocalUri(folder)) return "";
+  if (root.empty() || !IsLocalUri(root)) return "";
   int fd = -1;
-  if (!OpenAllowed(allowed, folder, O_PATH | O_CLOEXEC, &fd).ok()) return "";
+  if (!OpenAllowed(allowed, root, O_PATH | O_CLOEXEC, &fd).ok()) return "";
   struct stat info;
   const bool is_file =
       fd >= 0 && fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode);
   if (fd >= 0) close(fd);
   if (is_file) {
-    const size_t slash = folder.rfind('/');
-    folder = slash == std::string::npos ? "." : folder.substr(0, slash);
+    const size_t slash = root.rfind('/');
+    root = slash == std::string::npos ? "." : root.substr(0, slash);
   }
-  return fmt::format("{}/.{}.leat-seek", folder,
+  return fmt::format("{}/.{}.leat-seek", root,
                      ToHex(std::span(fingerprint).first<kNameBytes>()));
 }
 

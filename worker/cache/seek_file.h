@@ -35,7 +35,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/hash.h"
-#include "core/pipeline/graph.h"
 #include "worker/image/jpeg/forms/codec.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/storage/base/allowed.h"
@@ -45,10 +44,11 @@ namespace leat::worker {
 
 // Returns the path of a dataset's seek file:
 // "/data/train/.0123456789abcdef.leat-seek" for an image folder, and the same
-// name in the folder of the first file for other readers. Returns an empty path
-// if the dataset is not on a file system, or where `allowed` (nullptr:
-// everything) forbids reading.
-std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
+// name in the folder of the first file for other readers. `root`: RootOf its
+// reader. Returns an empty path if the dataset is not on a file system, or
+// where `allowed` (nullptr: everything) forbids reading. Blocks on the file
+// system.
+std::string SeekFilePath(std::string root, const Digest& fingerprint,
                          const AllowedReads* allowed = nullptr);
 
 // Thread-safe. Reading blocks on the file system. A budget may close the file

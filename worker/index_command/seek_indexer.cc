@@ -144,7 +144,7 @@ class SeekSink final : public IndexSink {
 absl::StatusOr<WrittenSeekFile> WriteSeekFile(
     const Node& reader, const BuiltIndex& built, const SourceLimits& limits,
     std::atomic<uint64_t>* records_read) {
-  const std::string path = SeekFilePath(reader, built.fingerprint);
+  const std::string path = SeekFilePath(RootOf(reader), built.fingerprint);
   if (path.empty())
     return InvalidArgument(
         "--seek: the dataset lies in no file system, so that no seek index can "

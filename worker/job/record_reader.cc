@@ -21,30 +21,6 @@ std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
   return std::exchange(sample->form, nullptr);
 }
 
-// Returns nullptr if the dataset has none that can be used, which changes no
-// row.
-std::shared_ptr<const SeekFile> OpenSeekFile(std::string_view job,
-                                             const DatasetInfo& dataset,
-                                             const Node& reader,
-                                             const RuntimeContext& context) {
-  const FormCodec& codec = context.seek_indexes;
-  if (codec.parse == nullptr) return nullptr;
-  const std::string path =
-      SeekFilePath(reader, dataset.fingerprint, context.allowed);
-  if (path.empty()) return nullptr;
-  absl::StatusOr<std::shared_ptr<const SeekFile>> file = SeekFile::Open(
-      path, dataset.fingerprint, codec, context.allowed, context.open_files);
-  if (file.ok()) {
-    LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job, path,
-             (*file)->records());
-    return *std::move(file);
-  }
-  if (!absl::IsNotFound(file.status()))
-    LOG_WARN("seek_index.refused job={} error=\"{}\"", job,
-             Message(file.status()));
-  return nullptr;
-}
-
 }  // namespace
 
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
@@ -74,7 +50,14 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
   if (context.disk != nullptr && !supplied)
     places.disk =
         context.disk->Open(places.key, stored.name, places.root, stored.id);
-  places.seek_file = OpenSeekFile(job, stored, reader, context);
+  if (context.seek_indexes.parse != nullptr)
+    places.seek_file = std::make_unique<const LaterSeekFile>(
+        LaterSeekFile::Options{.job = std::string(job),
+                               .folder = places.root,
+                               .fingerprint = stored.fingerprint,
+                               .codec = &context.seek_indexes,
+                               .allowed = context.allowed,
+                               .budget = context.open_files});
   if (context.asker != nullptr && !supplied)
     places.peers = std::make_unique<PeerRecords>(
         PeerRecordsOptions{.asker = context.asker,
@@ -155,7 +138,7 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
       });
   // Others may wait for the same record under another sample number.
   if (!record.ok()) return WithSample(record.status(), wanted.sample);
-  if ((places_.disk != nullptr || places_.seek_file != nullptr) &&
+  if ((places_.disk != nullptr || SeekFileFound() != nullptr) &&
       !context_->cache->forms().HasForm(places_.memory, number))
     ReadFormOf(number, &*record);
   if (form != nullptr &&
@@ -173,6 +156,7 @@ RecordReader::Answer RecordReader::Prefetched(const Wanted& wanted,
   if (prefetch == nullptr || !prefetch->good()) return Answer::kMissing;
   if (!prefetch->of_peer) {
     storage_.Succeeded(wanted.sample);
+    if (places_.seek_file != nullptr) places_.seek_file->Look();
     if (places_.disk != nullptr)
       context_->disk->KeepRecord(places_.disk, wanted.record,
                                  **prefetch->stored, Duration::zero());
@@ -211,6 +195,7 @@ RecordReader::Answer RecordReader::InStorage(const Wanted& wanted,
   *record = storage_.Read(wanted.sample);
   if (!record->ok()) return Answer::kFailed;
   const Duration took = timed ? clock.Now() - began : Duration::zero();
+  if (places_.seek_file != nullptr) places_.seek_file->Look();
   if (places_.peers != nullptr) places_.peers->CountRead(took);
   if (places_.disk != nullptr)
     context_->disk->KeepRecord(places_.disk, wanted.record, **record, took);
@@ -344,8 +329,9 @@ bool RecordReader::IsKept(uint64_t record) const {
 void RecordReader::ReadFormOf(uint64_t record, StoredSample* sample) const {
   if (places_.disk != nullptr)
     context_->disk->ReadFormOf(places_.disk, record, sample);
-  if (sample->form == nullptr && places_.seek_file != nullptr)
-    places_.seek_file->ReadFormOf(record, sample);
+  if (sample->form != nullptr) return;
+  if (const SeekFile* const file = SeekFileFound())
+    file->ReadFormOf(record, sample);
 }
 
 SampleForms RecordReader::FormsOf(uint64_t sample, uint64_t epoch,

@@ -35,9 +35,9 @@
 #include "absl/status/statusor.h"
 #include "core/plan/job.h"
 #include "worker/cache/disk_forms.h"
+#include "worker/cache/later_seek_file.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/cache/sample_forms.h"
-#include "worker/cache/seek_file.h"
 #include "worker/compute/row_work.h"
 #include "worker/job/peer_records.h"
 #include "worker/job/runtime_context.h"
@@ -52,9 +52,10 @@ Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
 
 // The sources that may have the records of a dataset.
 struct RecordPlaces {
-  // Opens the caches, the seek file and the peers of a dataset. `job`: its
-  // name, for messages. `first`: the job's number of the first sample. `types`:
-  // those of a record's fields. `supplied`: clients send the samples.
+  // Opens the caches and the peers of a dataset, without a look at its folder.
+  // `job`: its name, for messages. `first`: the job's number of the first
+  // sample. `types`: those of a record's fields. `supplied`: clients send the
+  // samples.
   static RecordPlaces Of(std::string_view job, const DatasetInfo& dataset,
                          uint64_t first, const Node& reader,
                          std::shared_ptr<const Source> source,
@@ -67,9 +68,9 @@ struct RecordPlaces {
   std::shared_ptr<const Source> source;  // with the job's numbers
   std::shared_ptr<const Source> own;     // with the dataset's
   SampleCache::DatasetPtr memory;
-  DiskForms::DatasetPtr disk;                 // nullptr: nothing of it is
-  std::shared_ptr<const SeekFile> seek_file;  // nullptr: there is none
-  std::unique_ptr<PeerRecords> peers;         // nullptr: none are asked
+  DiskForms::DatasetPtr disk;                      // nullptr: nothing of it is
+  std::unique_ptr<const LaterSeekFile> seek_file;  // nullptr: none is used
+  std::unique_ptr<PeerRecords> peers;              // nullptr: none are asked
 };
 
 class RecordReader {
@@ -166,6 +167,9 @@ class RecordReader {
                                    std::vector<Prefetch>* prefetches) const;
   // True if Read finds it without peers and storage.
   bool IsKept(uint64_t record) const;
+  const SeekFile* SeekFileFound() const {
+    return places_.seek_file == nullptr ? nullptr : places_.seek_file->found();
+  }
   // Puts a form that a disk has of the record into the sample, if any.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
   uint32_t ShardOf(uint64_t sample) const {

@@ -44,7 +44,9 @@ class SeekFileTest : public DiskFormsTest {
   const Digest& fingerprint() const {
     return job_.info.datasets[0].fingerprint;
   }
-  std::string Path() const { return SeekFilePath(reader(), fingerprint()); }
+  std::string Path() const {
+    return SeekFilePath(RootOf(reader()), fingerprint());
+  }
 
   WrittenSeekFile Index() {
     SourceLimits limits;
@@ -260,8 +262,9 @@ TEST_F(SeekFileTest, NothingIsOpenedWhereAWorkerMayNotRead) {
   };
   EXPECT_TRUE(open(inside.get()).ok());
   EXPECT_EQ(open(outside.get()).code(), Code::kPermissionDenied);
-  EXPECT_EQ(SeekFilePath(reader(), fingerprint(), inside.get()), Path());
-  EXPECT_EQ(SeekFilePath(reader(), fingerprint(), outside.get()), "");
+  const std::string root = RootOf(reader());
+  EXPECT_EQ(SeekFilePath(root, fingerprint(), inside.get()), Path());
+  EXPECT_EQ(SeekFilePath(root, fingerprint(), outside.get()), "");
   // A link in its place is not followed, wherever it leads; a pipe, whose
   // writer would notice, is not opened.
   std::filesystem::rename(Path(), images_.path() + "/other");
@@ -327,21 +330,18 @@ TEST_F(SeekFileTest, AWriterThatGivesUpLeavesTheNextOneItsFile) {
 }
 
 TEST_F(SeekFileTest, ADatasetInABucketHasNoPath) {
-  EXPECT_EQ(
-      SeekFilePath(
-          {.op = "readers.webdataset",
-           .args = {{"paths", std::vector<std::string>{"s3://bucket/a.tar"}}}},
-          Digest()),
-      "");
-  EXPECT_EQ(
-      SeekFilePath(
-          {.op = "readers.webdataset",
-           .args = {{"paths", std::vector<std::string>{"/nowhere/*.tar"}}}},
-          Digest()),
-      "/nowhere/.0000000000000000.leat-seek");
-  EXPECT_EQ(SeekFilePath({.op = "readers.image_folder",
-                          .args = {{"path", "file:///no%20where"}}},
-                         Digest()),
+  const auto path = [](std::string_view op, std::string_view arg,
+                       const Value& at) {
+    return SeekFilePath(
+        RootOf({.op = std::string(op), .args = {{std::string(arg), at}}}),
+        Digest());
+  };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(path("readers.webdataset", "paths", Paths{"s3://bucket/a.tar"}),
+            "");
+  EXPECT_EQ(path("readers.webdataset", "paths", Paths{"/nowhere/*.tar"}),
+            "/nowhere/.0000000000000000.leat-seek");
+  EXPECT_EQ(path("readers.image_folder", "path", "file:///no%20where"),
             "/no where/.0000000000000000.leat-seek");
 }
 
