@@ -277,6 +277,15 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         }.items():
             ended = self.consumer(self.spec({"where": where})).finish()
             self.assertIn(text, ended.error[1])
+        graph = cluster.train_graph(cluster.photos(), side=96)
+        sources = [{"name": "all", "pipeline": graph},
+                   {"name": "none", "pipeline": graph, "selection": {"where": "width >= 100000"}}]
+        spec = {"name": "mix", "sources": sources, "shares": [{"weights": [1, 1]}], "mix_end": "MIX_END_STREAM",
+                "last_batch": "LAST_BATCH_STREAM", "seed": 7, "batch": BATCH}
+        path = self.folder / "mix.json"
+        path.write_text(json.dumps(spec))
+        self.assertRegex(self.consumer(path).finish().error[1],
+                         'source "none": .*where leaves 0 of 500 samples: width >= 100000')
 
     def test_numbers_that_are_not_there(self):
         self.start_cluster(workers=1)

@@ -76,6 +76,8 @@ TEST(Mixture, ErrorsNameTheSourceTheValueAndWhatIsWanted) {
   const std::tuple<const char*, std::function<void(JobSpec&)>> cases[] = {
       {"1 source: want 2 to 1000",
        [](JobSpec& spec) { spec.sources.resize(1); }},
+      {"1001 sources: want 2 to 1000",
+       [](JobSpec& spec) { spec.sources.resize(1001); }},
       {"pipeline: want none beside 3 sources",
        [](JobSpec& spec) { spec.pipeline = Photos("/d"); }},
       {"source name \"web\" is there twice",
