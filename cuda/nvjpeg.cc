@@ -27,6 +27,8 @@ std::vector<Binding> Bindings(Nvjpeg* n) {
       {"nvjpegJpegStreamDestroy", At(&n->JpegStreamDestroy)},
       {"nvjpegJpegStreamParse", At(&n->JpegStreamParse)},
       {"nvjpegJpegStreamParseHeader", At(&n->JpegStreamParseHeader)},
+      {"nvjpegJpegStreamGetChromaSubsampling",
+       At(&n->JpegStreamGetChromaSubsampling)},
       {"nvjpegDecodeParamsCreate", At(&n->DecodeParamsCreate)},
       {"nvjpegDecodeParamsDestroy", At(&n->DecodeParamsDestroy)},
       {"nvjpegDecodeParamsSetOutputFormat",

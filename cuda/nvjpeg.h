@@ -164,6 +164,9 @@ struct Nvjpeg {
                                   int save_stream, NvjpegStream);
   NvjpegResult (*JpegStreamParseHeader)(NvjpegHandle, const unsigned char* data,
                                         size_t bytes, NvjpegStream);
+  // Answers for the image that was parsed last.
+  NvjpegResult (*JpegStreamGetChromaSubsampling)(NvjpegStream,
+                                                 NvjpegSubsampling*);
 
   NvjpegResult (*DecodeParamsCreate)(NvjpegHandle, NvjpegParams*);
   NvjpegResult (*DecodeParamsDestroy)(NvjpegParams);

@@ -134,20 +134,19 @@ struct Worker::State {
   }
   SchedulerOptions SchedulerConfig() const {
     const bool has_gpu = !gpus->devices().empty();
-    return {
-        .threads = config.threads,
-        .group_bytes = has_gpu ? config.gpu.group_bytes : config.group_bytes,
-        .max_rows_per_group = has_gpu ? kMaxGpuGroupRows : 1024,
-        .rows_at_once = JpegsAtOnce(gpus->devices()),
-        .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
-        .max_rows_per_stream = config.max_rows_per_stream,
-        .max_rows_total = config.max_rows_total,
-        .max_streams = config.max_streams,
-        .read_threads = config.read_threads,
-        .read_ahead_bytes = config.read_ahead_bytes,
-        .shared_rows_bytes = config.shared_rows_bytes,
-        .make_thread_state = context.kernels.make_thread_state,
-        .idle = context.idle};
+    return {.threads = config.threads,
+            .group_bytes = has_gpu ? gpus->group_bytes() : config.group_bytes,
+            .max_rows_per_group = has_gpu ? kMaxGpuGroupRows : 1024,
+            .rows_at_once = JpegsAtOnce(gpus->devices()),
+            .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
+            .max_rows_per_stream = config.max_rows_per_stream,
+            .max_rows_total = config.max_rows_total,
+            .max_streams = config.max_streams,
+            .read_threads = config.read_threads,
+            .read_ahead_bytes = config.read_ahead_bytes,
+            .shared_rows_bytes = config.shared_rows_bytes,
+            .make_thread_state = context.kernels.make_thread_state,
+            .idle = context.idle};
   }
   // Ends waits for storage, as far as that is possible.
   void StopReading() {

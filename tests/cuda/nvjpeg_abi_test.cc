@@ -28,6 +28,8 @@ SAME(Nvjpeg, JpegStreamCreate, nvjpegJpegStreamCreate);
 SAME(Nvjpeg, JpegStreamDestroy, nvjpegJpegStreamDestroy);
 SAME(Nvjpeg, JpegStreamParse, nvjpegJpegStreamParse);
 SAME(Nvjpeg, JpegStreamParseHeader, nvjpegJpegStreamParseHeader);
+SAME(Nvjpeg, JpegStreamGetChromaSubsampling,
+     nvjpegJpegStreamGetChromaSubsampling);
 SAME(Nvjpeg, DecodeParamsCreate, nvjpegDecodeParamsCreate);
 SAME(Nvjpeg, DecodeParamsDestroy, nvjpegDecodeParamsDestroy);
 SAME(Nvjpeg, DecodeParamsSetOutputFormat, nvjpegDecodeParamsSetOutputFormat);

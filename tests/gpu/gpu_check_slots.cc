@@ -189,6 +189,11 @@ void SayGroups(const Measured& found, const Case& of, Report* report) {
                  busy > 0 ? all / busy : 0, "", of);
   report->Figure("a group, from its begin to its answer", all / groups / 1e6,
                  "ms", of);
+  report->Figure(
+      "putting a group on its queue",
+      static_cast<double>(after.enqueue_ns_total - before.enqueue_ns_total) /
+          groups / 1e3,
+      "us", of);
   report->Figure("seconds to the first group", found.first_seconds, "s", of);
 }
 
@@ -322,10 +327,24 @@ void MeasureSlotsOf(const Setup& setup, std::initializer_list<int> counts,
   }
 }
 
+// The setting that only a device can decide: a handle of nvJPEG for all slots.
+void MeasureOneHandle(const Setup& setup, Report* report) {
+  constexpr const char* kWhat = "files to rows, one handle of nvJPEG";
+  Setup one = setup;
+  one.config.decoders_share = true;
+  const auto gpus = OpenWorker(one, 4);
+  if (!gpus.ok()) return report->Check(kWhat, false, Message(gpus.status()));
+  if (!HasNvjpeg(**gpus)) return;
+  const auto found = Pipeline(one, **gpus, kKinds[1], setup.Seconds(4));
+  if (!found.ok()) return report->Check(kWhat, false, Message(found.status()));
+  report->Figure(kWhat, found->rate(), "img/s", {{"slots", "4"}});
+}
+
 }  // namespace
 
 void MeasureSlots(const Setup& setup, Report* report) {
   MeasureSlotsOf(setup, {4}, report);
+  MeasureOneHandle(setup, report);
 }
 
 void MeasureFewSlots(const Setup& setup, Report* report) {

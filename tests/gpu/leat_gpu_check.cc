@@ -15,6 +15,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/status.h"
+#include "cuda/driver.h"
 #include "tests/gpu/gpu_check.h"
 
 namespace leat::gpu_check {
@@ -72,6 +73,18 @@ size_t MostFiles(const std::string& step, const Setup& setup) {
   return step == "nvjpeg" ? 1024 : 512;
 }
 
+// Returns the device's memory; 0: it cannot be asked, which each step reports.
+uint64_t MemoryOf(int index) {
+  const auto driver = cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment());
+  cuda::Device device = 0;
+  size_t bytes = 0;
+  if (!driver.ok() || (*driver)->Init(0) != cuda::Result::kSuccess ||
+      (*driver)->DeviceGet(&device, index) != cuda::Result::kSuccess ||
+      (*driver)->DeviceTotalMem(&bytes, device) != cuda::Result::kSuccess)
+    return 0;
+  return bytes;
+}
+
 int Run(const std::string& step, Setup setup, const std::string& lines) {
   setup.files = ReadFiles(setup.folder, MostFiles(step, setup));
   if (setup.files.empty()) {
@@ -85,6 +98,7 @@ int Run(const std::string& step, Setup setup, const std::string& lines) {
     return 2;
   }
   setup.wake = std::make_shared<worker::WakeSignal>();
+  setup.config = setup.config.For(MemoryOf(setup.device));
   setup.config.devices = {.all = false, .indices = {setup.device}};
   Steps().at(step)(setup, &report);
   return report.ok() ? 0 : 1;

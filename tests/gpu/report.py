@@ -21,6 +21,7 @@ DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "larg
            "page-locking": "copies", "files to rows": "slots", "rows by decoder": "slots",
            "time with a group on the GPU": "slots", "groups on the GPU at once, while there are any": "slots",
            "a group, from its begin to its answer": "slots", "seconds to the first group": "slots",
+           "files to rows, one handle of nvJPEG": "slots", "putting a group on its queue": "slots",
            "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
            "device memory over time": "memory", "rows beside a trainer": "trainer", "rows to the trainer": "transports",
            "bytes to the trainer": "transports", "rows of a worker": "transports"}

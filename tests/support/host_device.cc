@@ -137,7 +137,8 @@ class HostQueue final : public DeviceQueue {
   absl::Status Mark() override { return absl::OkStatus(); }
   absl::Status WaitMark() override { return absl::OkStatus(); }
   absl::Status Wait() override { return absl::OkStatus(); }
-  absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(uint64_t) override {
+  absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(
+      uint64_t, const ImageDecoder*) override {
     return std::make_unique<HostDecoder>(stats_);
   }
 

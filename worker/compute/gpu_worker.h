@@ -43,16 +43,22 @@ struct GpuConfig {
   // page-locked and on the device; up to half of it holds values between
   // operators there. The CPU computes the rows that do not fit.
   uint64_t slot_bytes = 64ull << 20;
+  // The sizes that are 0 follow from the GPU's memory (For).
+  //
   // Bytes per slot for results on the device; limits the rows of a group.
-  uint64_t group_bytes = 16ull << 20;
+  uint64_t group_bytes = 0;
   // Bytes per slot for images that are decoded on the device. A group with more
   // bytes of images that nvJPEG decodes is computed in several passes. In class
   // exact, the host decodes the images whose coefficients do not fit.
-  uint64_t decode_bytes = 256ull << 20;
+  uint64_t decode_bytes = 0;
   // The most working memory that the decoder, nvJPEG, may take per slot, for
   // device memory and for page-locked memory each. Images that need more are
   // decoded in smaller batches; a single image that needs more fails its group.
-  uint64_t decoder_bytes = 1ull << 30;
+  uint64_t decoder_bytes = 0;
+  // True if the slots' decoders use one handle of nvJPEG, each with a state of
+  // its own, instead of a handle each. Bytes do not depend on it; which one is
+  // faster was not measured.
+  bool decoders_share = false;
   // A GPU is given up after this many failures without a success in between.
   int max_failures = 8;
   // Detects a GPU that does not come back; tests set their own clock. Outlives
@@ -61,6 +67,8 @@ struct GpuConfig {
 
   // kInvalidArgument: names the flag.
   absl::Status Validate() const;
+  // Returns the configuration of a GPU with so much memory, with all sizes set.
+  GpuConfig For(uint64_t memory_bytes) const;
 };
 
 // An image with more decoded bytes than this is never given to nvJPEG. Constant
@@ -93,6 +101,9 @@ struct GpuStats {
   // Time on the GPU, summed over groups. Divided by the busy time, it is the
   // mean number of groups on the GPU; above 1 the GPU is never idle.
   uint64_t group_ns_total = 0;
+  // Time in which groups were put on their queues, summed over groups; waits
+  // between passes included.
+  uint64_t enqueue_ns_total = 0;
   uint64_t groups_total = 0;
   uint64_t groups_failed_total = 0;
   uint64_t rows_exact_total = 0;
@@ -134,6 +145,9 @@ class GpuWorker {
   // object.
   virtual RowKernelFactory kernels() = 0;
   virtual std::vector<DecoderClass> decoder_classes() const = 0;
+  // Returns the bytes of rows that a GPU here computes together; 0: there is
+  // no GPU.
+  virtual uint64_t group_bytes() const = 0;
   // Returns memory for batches that GPUs write fast, which may outlive this
   // object; nullptr: ordinary memory.
   virtual std::shared_ptr<BufferMemory> buffer_memory() = 0;

@@ -15,6 +15,7 @@ std::string Config::ToString() const {
       "max_rows_total={} max_streams={} formats={} gpu_slots={} "
       "gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
+      "gpu_one_nvjpeg_handle={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} reads={} tls={} token={}",
       listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
@@ -24,7 +25,7 @@ std::string Config::ToString() const {
       group_bytes, max_unsent_groups_per_stream, max_rows_per_stream,
       max_rows_total, max_streams, image.formats.ToString(), gpu.slots,
       gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes,
-      drain_timeout_ms, daemon.max_connections,
+      gpu.decoders_share, drain_timeout_ms, daemon.max_connections,
       daemon.max_connections_per_address, daemon.watchdog_interval_ms,
       !storage.allow           ? "everything"
       : storage.allow->empty() ? "nothing"

@@ -89,7 +89,9 @@ std::vector<SizeFlag> SizeFlagsOf(Config* config) {
       {"--gpu-slot-bytes",
        "a group's decoded pixels, and its values between operators",
        &config->gpu.slot_bytes},
-      {"--gpu-group-bytes", "bytes of rows that a GPU computes together",
+      {"--gpu-group-bytes",
+       "bytes of rows that a GPU computes together; the default follows from "
+       "its memory, as do the next two",
        &config->gpu.group_bytes},
       {"--gpu-decode-bytes", "a group's images that the GPU decodes",
        &config->gpu.decode_bytes},
@@ -212,6 +214,9 @@ void AddFlags(CLI::App* app, Config* config, TextFlags* flags) {
   app->add_option("--devices", flags->devices, "all, none, or GPUs 0,1,...");
   app->add_option("--gpu-slots", config->gpu.slots,
                   "groups of rows on a GPU at the same time");
+  app->add_flag("--gpu-one-nvjpeg-handle", config->gpu.decoders_share,
+                "the groups on a GPU use one handle of nvJPEG, instead of one "
+                "each");
   for (SizeFlag& size : flags->sizes)
     app->add_option(size.flag, size.text, size.help);
   AddLimitFlags(app, config);

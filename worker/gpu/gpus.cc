@@ -27,6 +27,7 @@ namespace {
 // A GPU and the objects that belong to it, in the order of construction.
 struct Member {
   std::shared_ptr<const Device> gpu;
+  GpuConfig config;  // with its sizes
   // set if its decoder passed the trial
   std::optional<DecoderClass> decoder_class;
   std::unique_ptr<Slots> slots;
@@ -50,6 +51,12 @@ class Gpus final : public GpuWorker {
   const std::vector<GpuInfo>& devices() const override { return infos_; }
   RowKernelFactory kernels() override;
   std::vector<DecoderClass> decoder_classes() const override;
+  uint64_t group_bytes() const override {
+    uint64_t least = members_.empty() ? 0 : members_.front().config.group_bytes;
+    for (const Member& member : members_)
+      least = std::min(least, member.config.group_bytes);
+    return least;
+  }
   std::shared_ptr<BufferMemory> buffer_memory() override {
     if (members_.empty()) return nullptr;
     return std::make_shared<PinnedMemory>(members_.front().gpu);
@@ -134,11 +141,11 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
   ASSIGN_OR_RETURN(member.gpu, platform.Open(index));
   const Device& gpu = *member.gpu;
   GpuInfo info = gpu.info();
+  member.config = config_.For(info.memory_bytes);
   RETURN_IF_ERROR(MakeSlots(&member, &info));
   member.queue = std::make_unique<GpuQueue>(
       &gpu, member.slots.get(),
-      GpuQueueOptions{.decode_bytes = config_.decode_bytes,
-                      .max_failures = config_.max_failures,
+      GpuQueueOptions{.max_failures = config_.max_failures,
                       .clock = config_.clock,
                       .image = limits_},
       wake_, [this](const absl::Status& why, bool poisoned) {
@@ -187,7 +194,7 @@ absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
   member->decoder_class = gpu.decoder_class();
   ASSIGN_OR_RETURN(
       member->slots,
-      Slots::Create(config_, &gpu, member->decoder_class.has_value()));
+      Slots::Create(member->config, &gpu, member->decoder_class.has_value()));
   if (!member->decoder_class) return absl::OkStatus();
   const absl::Status tried = Try(*member->slots->all().front(), info->index);
   if (tried.ok()) return absl::OkStatus();
@@ -199,7 +206,7 @@ absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
   info->jpeg_engines = info->jpeg_cores = 0;
   info->no_engines = Message(tried);
   member->slots.reset();
-  ASSIGN_OR_RETURN(member->slots, Slots::Create(config_, &gpu, false));
+  ASSIGN_OR_RETURN(member->slots, Slots::Create(member->config, &gpu, false));
   return absl::OkStatus();
 }
 
@@ -233,9 +240,9 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
   if (queues.empty())
     return Unimplemented("decoder class {}: no GPU here has a decoder of it",
                          Name(decoder_class));
-  ASSIGN_OR_RETURN(GpuProgram program,
-                   CompileForGpu(graph, decoder_class, config_.group_bytes,
-                                 config_.slot_bytes));
+  ASSIGN_OR_RETURN(
+      GpuProgram program,
+      CompileForGpu(graph, decoder_class, group_bytes(), config_.slot_bytes));
   return std::make_unique<GpuKernel>(std::move(program), std::move(queues));
 }
 

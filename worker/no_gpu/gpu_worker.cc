@@ -18,6 +18,7 @@ class NoGpu final : public GpuWorker {
   std::vector<DecoderClass> decoder_classes() const override {
     return {DecoderClass::kExact};
   }
+  uint64_t group_bytes() const override { return 0; }
   std::shared_ptr<BufferMemory> buffer_memory() override { return nullptr; }
   DeviceImporter* importer() override { return nullptr; }
   std::vector<GpuStats> stats() const override { return {}; }

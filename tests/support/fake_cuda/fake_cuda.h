@@ -53,6 +53,8 @@
 //                           never ends; 0: each does (0)
 //   LEAT_FAKE_NVJPEG_PARSE_SPOILS  1: a parse that fails leaves a handle that
 //                           parses nothing any more (1)
+//   LEAT_FAKE_NVJPEG_PARSE_TOGETHER  N: a parse ends when N of them run at the
+//                           same time; 0: at once (0)
 //   LEAT_FAKE_NVJPEG_TURN   1: images are turned as EXIF says if the
 //                           parameters' orientation was never set (1)
 //   LEAT_FAKE_NVJPEG_VIDEO  1: engines need libnvcuvid, which the loader finds
@@ -88,6 +90,8 @@
 //   STOP            off  GpuScarce.AGpuThatDoesNotComeBackEndsTheWorker
 //   WRONG           off  NvjpegTrial.WrongPixelsAreFoundOutAtTheStart
 //   PARSE_SPOILS    on   NvjpegBehind.ADamagedFileDoesNotChooseWhoDecodes…
+//   PARSE_TOGETHER  off  NvjpegQuestionsTest.NoImageWaitsForTheQuestionsOf…: most
+//                        tests prepare rows on one thread
 //   TURN            on   NvjpegBehind.NvjpegTurnsNoImage
 //   VIDEO           on   all tests with engines, and GpuWithoutVideo
 //   WHOLE_MCUS      off  NvjpegShapes.WhatEnginesWriteBesideAnImageHarmsNone:
@@ -122,9 +126,9 @@ void fake_cuda_forget(void);
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "stop", "parse_spoils", "trainer", "turn", "video", "whole_mcus",
-// "wrong", "pinned", "refuse_pinned", "register_ms", "granularity". 0: there is
-// no such setting.
+// "ordered", "stop", "parse_spoils", "parse_together", "trainer", "turn",
+// "video", "whole_mcus", "wrong", "pinned", "refuse_pinned", "register_ms",
+// "granularity". 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 
@@ -134,7 +138,8 @@ uint64_t fake_cuda_calls(const char* symbol);
 // "streams", "events", "modules", "contexts", "handles", "reservations",
 // "mappings", "graphs", "nvjpeg_handles", "nvjpeg_states", ...; "*": all
 // together. And totals: "pageable_copies", "pageable_files", "launches",
-// "hardware_images", and among these "region_images", "scaled_images";
+// "hardware_images", and among these "region_images", "scaled_images", and
+// "mixed_images", which were in a batch of several chroma samplings;
 // "hybrid_images" and "gpu_hybrid_images", by CUDA's backend;
 // "pinned_refusals"; "spinning_waits", of a host, for a stream or an event.
 int64_t fake_cuda_count(const char* what);

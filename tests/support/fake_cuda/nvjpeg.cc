@@ -5,7 +5,10 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "tests/support/fake_cuda/nvjpeg_image.h"
 #include "tests/support/fake_cuda/nvjpeg_objects.h"
@@ -24,6 +27,21 @@ NvjpegResult Parsed(NvjpegResult result, NvjpegStream jpeg) {
   jpeg->spoilt =
       result != NvjpegResult::kSuccess && fake_cuda_get("parse_spoils") != 0;
   return result;
+}
+
+// With the setting "parse_together", parses end when so many of them run at the
+// same time. A caller that lets others wait meanwhile would wait for ever.
+void ParseTogether() {
+  static std::atomic<uint64_t> begun{0};
+  const uint64_t together = fake_cuda_get("parse_together");
+  if (together < 2) return;
+  const uint64_t last = (begun++ / together + 1) * together;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (begun < last) {
+    if (std::chrono::steady_clock::now() > end)
+      return fake_cuda_violate("a parse waits for another one");
+    std::this_thread::yield();
+  }
 }
 
 // The engines are driven through a library of the driver, which nvJPEG opens by
@@ -208,12 +226,21 @@ NvjpegResult nvjpegJpegStreamParse(NvjpegHandle handle,
   const bool enters = fake_cuda_enter(__func__, &ordered) != 0;
   if (!IsLive(handle) || !IsLive(jpeg)) return NvjpegResult::kInvalidParameter;
   if (!enters) return Parsed(static_cast<NvjpegResult>(ordered), jpeg);
+  ParseTogether();
   jpeg->info = {};
   jpeg->data.assign(data, data + bytes);
   NvjpegResult result = ReadInfo({data, bytes}, &jpeg->info);
   if (result == NvjpegResult::kSuccess && HasFrameInScan({data, bytes}))
     result = NvjpegResult::kBadJpeg;
   return Parsed(result, jpeg);
+}
+
+NvjpegResult nvjpegJpegStreamGetChromaSubsampling(
+    NvjpegStream jpeg, NvjpegSubsampling* subsampling) {
+  FAKE_NVJPEG_ENTER();
+  if (!IsLive(jpeg)) return NvjpegResult::kInvalidParameter;
+  *subsampling = jpeg->info.subsampling;
+  return NvjpegResult::kSuccess;
 }
 
 NvjpegResult nvjpegDecodeParamsCreate(NvjpegHandle handle,

@@ -40,7 +40,8 @@ struct Delivery {
   Pixels pixels;
   NvjpegFormat format = NvjpegFormat::kRgbi;
   std::span<uint8_t> working;  // the state's memory
-  int mcu = 0;                 // side of MCUs that are written whole; 0: none
+  NvjpegSubsampling sampling = NvjpegSubsampling::kUnknown;
+  int mcu = 0;  // side of MCUs that are written whole; 0: none
   std::shared_ptr<std::atomic<int>> pending;
 
   static void Run(void* argument) {
@@ -113,6 +114,21 @@ void SpoilIf(uint64_t kind, Pixels* pixels) {
   for (uint8_t& byte : pixels->bytes) byte = static_cast<uint8_t>(255 - byte);
 }
 
+void CountImages(const NvjpegHandleTag& handle, const NvjpegStateTag& state,
+                 std::span<const std::unique_ptr<Delivery>> deliveries) {
+  bool mixed = false;
+  for (const auto& delivery : deliveries) {
+    if (!fake_cuda_is_pinned(delivery->jpeg.data(), delivery->jpeg.size()))
+      fake_cuda_add("pageable_files", 1);
+    mixed = mixed || delivery->sampling != deliveries[0]->sampling;
+  }
+  if (!IsHardware(handle.backend)) return;
+  fake_cuda_add("hardware_images", state.images);
+  // The luma needs no chroma.
+  if (mixed && state.format != NvjpegFormat::kY)
+    fake_cuda_add("mixed_images", state.images);
+}
+
 // Decodes all or nothing: one bad image fails the batch.
 NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
                          const unsigned char* const* data, const size_t* sizes,
@@ -143,6 +159,7 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
       fake_cuda_violate("a region or a scale that the engine does not do");
       return NvjpegResult::kInvalidParameter;
     }
+    delivery->sampling = info.subsampling;
     regions += options.width != 0;
     scaled += options.scale != NvjpegScale::kNone;
     result =
@@ -173,11 +190,7 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     return NvjpegResult::kAllocatorFailure;
   for (auto& delivery : deliveries)
     delivery->working = {state->device.memory, state->device.bytes};
-  for (const auto& delivery : deliveries)
-    if (!fake_cuda_is_pinned(delivery->jpeg.data(), delivery->jpeg.size()))
-      fake_cuda_add("pageable_files", 1);
-  if (IsHardware(handle->backend))
-    fake_cuda_add("hardware_images", state->images);
+  CountImages(*handle, *state, deliveries);
   fake_cuda_add("region_images", regions);
   fake_cuda_add("scaled_images", scaled);
   if (handle->engines != nullptr && fake_cuda_get("ordered") == 0)

@@ -116,6 +116,7 @@ void State::ReadEnvironment() {
   settings["gray"] = Number("LEAT_FAKE_NVJPEG_GRAY", 1);
   settings["preallocate"] = Number("LEAT_FAKE_NVJPEG_PREALLOCATE", 5);
   settings["ordered"] = Number("LEAT_FAKE_NVJPEG_ORDERED", 0);
+  settings["parse_together"] = Number("LEAT_FAKE_NVJPEG_PARSE_TOGETHER", 0);
   settings["parse_spoils"] = Number("LEAT_FAKE_NVJPEG_PARSE_SPOILS", 1);
   settings["video"] = Number("LEAT_FAKE_NVJPEG_VIDEO", 1);
   settings["whole_mcus"] = Number("LEAT_FAKE_NVJPEG_WHOLE_MCUS", 0);

@@ -55,13 +55,11 @@ const char* const kStartCalls[] = {"cuInit",
 const char* const kCudaCalls[] = {
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
     "cuEventRecord",        "cuEventSynchronize",   "cuStreamSynchronize"};
-const char* const kEngineCalls[] = {"nvjpegJpegStreamParse",
-                                    "nvjpegDecodeBatchedSupportedEx",
-                                    "nvjpegDecodeParamsSetOutputFormat",
-                                    "nvjpegDecodeParamsSetROI",
-                                    "nvjpegDecodeParamsSetScaleFactor",
-                                    "nvjpegDecodeBatchedInitialize",
-                                    "nvjpegDecodeBatchedEx"};
+const char* const kEngineCalls[] = {
+    "nvjpegJpegStreamParse",          "nvjpegJpegStreamGetChromaSubsampling",
+    "nvjpegDecodeBatchedSupportedEx", "nvjpegDecodeParamsSetOutputFormat",
+    "nvjpegDecodeParamsSetROI",       "nvjpegDecodeParamsSetScaleFactor",
+    "nvjpegDecodeBatchedInitialize",  "nvjpegDecodeBatchedEx"};
 const char* const kPhaseCalls[] = {"nvjpegJpegStreamParse",
                                    "nvjpegDecoderJpegSupported",
                                    "nvjpegStateAttachPinnedBuffer",

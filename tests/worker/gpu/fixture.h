@@ -38,6 +38,9 @@ class FakeCuda {
   void Set(const char* setting, uint64_t value) {
     Call<int(const char*, uint64_t)>("fake_cuda_set", setting, value);
   }
+  uint64_t Get(const char* setting) {
+    return Call<uint64_t(const char*)>("fake_cuda_get", setting);
+  }
   // While held, streams and engines begin nothing new.
   void Hold() { Call<void()>("fake_cuda_hold"); }
   void Release() { Call<void()>("fake_cuda_release"); }

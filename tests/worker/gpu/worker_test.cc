@@ -201,6 +201,35 @@ TEST_F(GpuTest, WithoutEnginesCudaDecodes) {
   EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 0u);
 }
 
+TEST_F(GpuTest, SizesFollowFromTheGpusMemory) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30, kMiB = 1 << 20;
+  const GpuConfig small = GpuConfig{}.For(8 * kGiB);
+  const GpuConfig large = GpuConfig{}.For(141 * kGiB);
+  EXPECT_EQ(small.group_bytes, 16 * kMiB);
+  EXPECT_EQ(small.decode_bytes, 256 * kMiB);
+  EXPECT_EQ(small.decoder_bytes, kGiB);
+  EXPECT_EQ(large.group_bytes, 64 * kMiB);
+  EXPECT_EQ(large.decode_bytes, kGiB);
+  EXPECT_EQ(large.decoder_bytes, 2 * kGiB);
+  EXPECT_EQ(large.For(8 * kGiB).group_bytes, large.group_bytes) << "if set";
+  config_ = {.slots = 1};
+  const Graph graph = CropGraph(224);
+  uint64_t held[2] = {};
+  for (const bool more : {false, true}) {
+    fake_->Set("memory", more ? 64 * kGiB : 16 * kGiB);
+    Open();
+    GpuPipeline pipeline(graph, *gpus_);
+    const size_t bytes = pipeline.schema().row_bytes();
+    EXPECT_EQ(gpus_->group_bytes(), (more ? 32 : 16) * kMiB);
+    EXPECT_EQ(
+        pipeline.kernel().most_rows(),
+        std::min<size_t>((more ? 32 : 16) * kMiB / bytes, kMaxGpuGroupRows));
+    held[more] = gpus_->stats()[0].memory_bytes;
+    Close();
+  }
+  EXPECT_GE(held[1], held[0] + 256 * kMiB);
+}
+
 TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
   config_.decode_bytes = kMaxNvjpegImageBytes;
   regions_ = false;

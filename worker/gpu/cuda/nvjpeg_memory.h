@@ -80,6 +80,9 @@ class NvjpegMemory {
   cuda::NvjpegDeviceAllocator* device() { return &device_allocator_; }
   cuda::NvjpegPinnedAllocator* pinned() { return &pinned_allocator_; }
 
+  KeptBlocks& device_blocks() { return device_; }
+  KeptBlocks& pinned_blocks() { return pinned_; }
+
   // REQUIRES: the host has waited for all work that the slot's decoding has put
   // on streams and engines.
   void Reclaim();

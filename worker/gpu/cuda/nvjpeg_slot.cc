@@ -40,61 +40,42 @@ NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, cuda::Stream stream,
       gpu_(*device.gpu),
       stream_(stream),
       most_bytes_(most_bytes),
-      memory_(device.gpu, most_bytes, most_bytes),
-      asked_(device.nvjpeg, device.gpu) {}
+      questions_(device.nvjpeg, device.gpu) {
+  batches_[kNvjpegLumaBatch].format = NvjpegFormat::kY;
+}
 
 absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
-    const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes) {
+    const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes,
+    const NvjpegSlot* beside) {
   std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device, stream, most_bytes));
-  if (device.engines) {
-    RETURN_IF_ERROR(
-        slot->CreateHandle(cuda::NvjpegBackend::kHardware, &slot->engines_));
-    RETURN_IF_ERROR(slot->CreateEngines());
+  if (beside != nullptr) {
+    slot->handles_ = beside->handles_;
+    slot->memory_ = slot->handles_->AddMemory(most_bytes);
+  } else {
+    ASSIGN_OR_RETURN(slot->handles_,
+                     NvjpegHandles::Create(device, most_bytes, &slot->memory_));
   }
-  RETURN_IF_ERROR(
-      slot->CreateHandle(cuda::NvjpegBackend::kDefault, &slot->cuda_));
+  const NvjpegHandles::Use use(slot->memory_);
+  slot->engines_ = slot->handles_->engines();
+  if (slot->engines_ != nullptr) RETURN_IF_ERROR(slot->CreateEngines());
   ASSIGN_OR_RETURN(slot->phases_,
                    NvjpegPhases::Create(&slot->nvjpeg_, &slot->gpu_,
-                                        slot->cuda_, &slot->memory_));
+                                        slot->handles_->cuda(), slot->memory_));
   return slot;
 }
 
-// A slot has its own handles, since a handle's allocators do not learn for
-// which slot they allocate.
-absl::Status NvjpegSlot::CreateHandle(cuda::NvjpegBackend backend,
-                                      cuda::NvjpegHandle* handle) {
-  return cuda::Check(
-      nvjpeg_.CreateExV2(backend, memory_.device(), memory_.pinned(),
-                         NvjpegFlags(nvjpeg_), handle),
-      "nvjpegCreateExV2");
-}
-
 absl::Status NvjpegSlot::CreateEngines() {
-  const cuda::Nvjpeg& n = nvjpeg_;
-  {
-    MutexLock lock(&asking_);
-    RETURN_IF_ERROR(asked_.Open(engines_));
-    RETURN_IF_ERROR(CreateParams(&asked_for_));
-  }
+  RETURN_IF_ERROR(questions_.Open(engines_));
   while (shapes_.size() < kMaxGpuGroupRows) {
     shapes_.push_back(nullptr);
     RETURN_IF_ERROR(CreateParams(&shapes_.back()));
   }
-  RETURN_IF_ERROR(CreateBatch(&luma_));
-  RETURN_IF_ERROR(CreateBatch(&rgb_));
+  for (Batch& batch : batches_) RETURN_IF_ERROR(CreateBatch(&batch));
   const int images = PreparedImages(most_bytes_);
   if (images == 0) return absl::OkStatus();
-  const NvjpegResult prepared = PrepareBatch(images, &rgb_);
-  if (prepared == NvjpegResult::kSuccess) return absl::OkStatus();
-  // The state may be incomplete. A new one decodes, too, and allocates its
-  // memory when the first images arrive.
-  LOG_INFO("gpu.nvjpeg_not_prepared gpu={} error=\"{}\"", gpu_.info().index,
-           Message(cuda::Check(prepared, "nvjpegDecodeBatchedPreAllocate")));
-  RETURN_IF_ERROR(
-      cuda::Check(n.JpegStateDestroy(std::exchange(rgb_.state, nullptr)),
-                  "nvjpegJpegStateDestroy"));
-  memory_.Reclaim();
-  return CreateBatch(&rgb_);
+  // Most photos have this sampling.
+  return PrepareBatch(
+      images, &batches_[NvjpegBatchOf(false, cuda::NvjpegSubsampling::k420)]);
 }
 
 absl::Status NvjpegSlot::CreateParams(cuda::NvjpegParams* params) {
@@ -108,31 +89,42 @@ absl::Status NvjpegSlot::CreateBatch(Batch* batch) {
                      "nvjpegJpegStateCreate");
 }
 
-NvjpegResult NvjpegSlot::PrepareBatch(int images, Batch* batch) {
-  const NvjpegResult result = nvjpeg_.DecodeBatchedInitialize(
+absl::Status NvjpegSlot::RenewBatch(Batch* batch) {
+  batch->used = false;
+  RETURN_IF_ERROR(cuda::Check(
+      nvjpeg_.JpegStateDestroy(std::exchange(batch->state, nullptr)),
+      "nvjpegJpegStateDestroy"));
+  memory_->Reclaim();
+  return CreateBatch(batch);
+}
+
+absl::Status NvjpegSlot::PrepareBatch(int images, Batch* batch) {
+  NvjpegResult result = nvjpeg_.DecodeBatchedInitialize(
       engines_, batch->state, images, 1, batch->format);
-  if (result != NvjpegResult::kSuccess) return result;
-  return nvjpeg_.DecodeBatchedPreAllocate(
-      engines_, batch->state, images, kUsualWidth, kUsualHeight,
-      cuda::NvjpegSubsampling::k444, batch->format);
+  if (result == NvjpegResult::kSuccess)
+    result = nvjpeg_.DecodeBatchedPreAllocate(
+        engines_, batch->state, images, kUsualWidth, kUsualHeight,
+        cuda::NvjpegSubsampling::k420, batch->format);
+  batch->used = true;
+  if (result == NvjpegResult::kSuccess) return absl::OkStatus();
+  // The state may be incomplete. A new one decodes, too, and allocates its
+  // memory when the first images arrive.
+  LOG_INFO("gpu.nvjpeg_not_prepared gpu={} error=\"{}\"", gpu_.info().index,
+           Message(cuda::Check(result, "nvjpegDecodeBatchedPreAllocate")));
+  return RenewBatch(batch);
 }
 
 NvjpegSlot::~NvjpegSlot() {
   const cuda::Nvjpeg& n = nvjpeg_;
-  MutexLock lock(&asking_);
+  const NvjpegHandles::Use use(memory_);
   phases_.reset();
-  if (asked_for_ != nullptr)
-    gpu_.Released(n.DecodeParamsDestroy(asked_for_),
-                  "nvjpegDecodeParamsDestroy");
+  questions_.Close();
   for (const cuda::NvjpegParams params : shapes_)
     if (params != nullptr)
       gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
-  for (const Batch& batch : {rgb_, luma_})
+  for (const Batch& batch : batches_)
     if (batch.state != nullptr)
       gpu_.Released(n.JpegStateDestroy(batch.state), "nvjpegJpegStateDestroy");
-  asked_.Close();
-  for (const cuda::NvjpegHandle handle : {engines_, cuda_})
-    if (handle != nullptr) gpu_.Released(n.Destroy(handle), "nvjpegDestroy");
 }
 
 bool NvjpegSlot::Takes(const JpegDecoder::Header& header) const {
@@ -142,82 +134,60 @@ bool NvjpegSlot::Takes(const JpegDecoder::Header& header) const {
 absl::StatusOr<DecodeChoice> NvjpegSlot::Choose(
     std::span<const std::byte> encoded, bool luma,
     std::span<const DecodeShape> shapes) {
-  const DecodeChoice by_cuda{.shape = shapes.back()};
-  if (engines_ == nullptr) return by_cuda;
+  if (engines_ == nullptr) return DecodeChoice{.shape = shapes.back()};
   if (const absl::Status current = gpu_.MakeCurrent(); !current.ok())
     return Unavailable("GPU {}: {}", gpu_.info().index, Message(current));
-  NvjpegResult result = NvjpegResult::kSuccess;
-  for (int attempt = 0; attempt < kDecodeTries; ++attempt) {
-    DecodeChoice choice = by_cuda;
-    {
-      MutexLock lock(&asking_);
-      result = Ask(encoded, luma, shapes, &choice);
-    }
-    if (result == NvjpegResult::kSuccess) return choice;
-    if (DecodeFaultOf(result) == DecodeFault::kImage) return by_cuda;
-  }
-  return Unavailable("GPU {}: {}", gpu_.info().index,
-                     Message(cuda::Check(result, "asking nvJPEG")));
-}
-
-// Reads all markers, not the header alone: a file whose scan is cut short or
-// malformed makes a whole batch of the engines fail.
-NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
-                             std::span<const DecodeShape> shapes,
-                             DecodeChoice* choice) {
-  NvjpegResult result = asked_.Parse(encoded);
-  if (result != NvjpegResult::kSuccess) return result;
-  for (const DecodeShape& shape : shapes) {
-    int refused = 1;
-    result = Set(asked_for_, luma, shape);
-    if (result == NvjpegResult::kSuccess)
-      result = nvjpeg_.DecodeBatchedSupportedEx(engines_, asked_.parsed(),
-                                                asked_for_, &refused);
-    if (result == NvjpegResult::kSuccess && refused == 0) {
-      *choice = {.engines = true, .shape = shape};
-      return result;
-    }
-    // The engines refuse this image or this shape: try the next one.
-    if (result != NvjpegResult::kSuccess &&
-        DecodeFaultOf(result) != DecodeFault::kImage)
-      return result;
-  }
-  return NvjpegResult::kSuccess;
-}
-
-NvjpegResult NvjpegSlot::Set(cuda::NvjpegParams params, bool luma,
-                             const DecodeShape& shape) const {
-  const StoredRect region = shape.cut ? shape.region : StoredRect{0, 0, -1, -1};
-  NvjpegResult result = nvjpeg_.DecodeParamsSetOutputFormat(
-      params, luma ? NvjpegFormat::kY : NvjpegFormat::kRgbi);
-  if (result == NvjpegResult::kSuccess)
-    result = nvjpeg_.DecodeParamsSetROI(
-        params, static_cast<int>(region.x), static_cast<int>(region.y),
-        static_cast<int>(region.width), static_cast<int>(region.height));
-  if (result == NvjpegResult::kSuccess)
-    result = nvjpeg_.DecodeParamsSetScaleFactor(
-        params, static_cast<cuda::NvjpegScale>(shape.halvings));
-  return result;
+  const NvjpegHandles::Use use(memory_);
+  return questions_.Choose(encoded, luma, shapes);
 }
 
 absl::Status NvjpegSlot::Decode(std::span<JpegToDecode> images) {
-  memory_.Reclaim();
-  std::vector<JpegToDecode*> rgb, luma;
+  const NvjpegHandles::Use use(memory_);
+  memory_->Reclaim();
+  absl::Status status = DecodeAll(images);
+  const auto used = std::ranges::count_if(batches_, &Batch::used);
+  if (!absl::IsResourceExhausted(status) || used <= 1) return status;
+  // The states of other samplings hold the memory of their largest batches.
+  RETURN_IF_ERROR(gpu_.WaitStream(stream_));
+  for (Batch& batch : batches_)
+    if (batch.used) RETURN_IF_ERROR(RenewBatch(&batch));
+  return DecodeAll(images);
+}
+
+absl::Status NvjpegSlot::DecodeAll(std::span<JpegToDecode> images) {
+  for_engines_.clear();
   for (JpegToDecode& image : images) {
     if (image.choice.engines)
-      (image.luma ? luma : rgb).push_back(&image);
+      for_engines_.push_back(&image);
     else
       RETURN_IF_ERROR(DecodeByCuda(&image, stream_));
   }
-  RETURN_IF_ERROR(DecodeBatch(rgb, rgb_, stream_));
-  return DecodeBatch(luma, luma_, stream_);
+  if (for_engines_.size() > shapes_.size())
+    return Internal("{} images at a time, want {} at most", for_engines_.size(),
+                    shapes_.size());
+  const auto batch_of = [](const JpegToDecode* image) {
+    return image->choice.batch;
+  };
+  std::ranges::stable_sort(for_engines_, {}, batch_of);
+  for (size_t begin = 0, end = 0; begin < for_engines_.size(); begin = end) {
+    Batch& batch = batches_[batch_of(for_engines_[begin])];
+    for (end = begin; end < for_engines_.size() &&
+                      &batches_[batch_of(for_engines_[end])] == &batch;)
+      ++end;
+    batch.used = true;
+    // It could not be made anew.
+    if (batch.state == nullptr) RETURN_IF_ERROR(CreateBatch(&batch));
+    RETURN_IF_ERROR(DecodeBatch(
+        std::span(for_engines_).subspan(begin, end - begin), batch, stream_));
+  }
+  return absl::OkStatus();
 }
 
 // One bad image among n costs 2 · log₂ n batches instead of one.
 absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
                                      const Batch& batch, cuda::Stream stream) {
   if (images.empty()) return absl::OkStatus();
-  if (images.size() == 1) return DecodeAlone(images[0], batch, stream);
+  if (images.size() == 1) return DecodeAlone(images, batch, stream);
   const NvjpegResult result = CallBatched(images, batch, stream);
   if (result == NvjpegResult::kSuccess) {
     for (JpegToDecode* image : images)
@@ -234,12 +204,12 @@ absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
   return absl::OkStatus();
 }
 
-absl::Status NvjpegSlot::DecodeAlone(JpegToDecode* image, const Batch& batch,
-                                     cuda::Stream stream) {
+absl::Status NvjpegSlot::DecodeAlone(std::span<JpegToDecode*> image,
+                                     const Batch& batch, cuda::Stream stream) {
   bool settled = false;
   for (int attempt = 0; attempt < kDecodeTries && !settled; ++attempt) {
-    const NvjpegResult result = CallBatched({&image, 1}, batch, stream);
-    ASSIGN_OR_RETURN(settled, Settle(result, kBatchedCall, image, stream));
+    const NvjpegResult result = CallBatched(image, batch, stream);
+    ASSIGN_OR_RETURN(settled, Settle(result, kBatchedCall, image[0], stream));
   }
   return absl::OkStatus();
 }
@@ -249,9 +219,13 @@ NvjpegResult NvjpegSlot::CallBatched(std::span<JpegToDecode*> images,
   data_.clear();
   sizes_.clear();
   outputs_.clear();
+  // Each image of a Decode has parameters of its own.
+  cuda::NvjpegParams* const params =
+      shapes_.data() + (images.data() - for_engines_.data());
   for (size_t i = 0; i < images.size(); ++i) {
     const JpegToDecode& image = *images[i];
-    const NvjpegResult set = Set(shapes_[i], image.luma, image.choice.shape);
+    const NvjpegResult set =
+        SetParams(nvjpeg_, params[i], image.luma, image.choice.shape);
     if (set != NvjpegResult::kSuccess) return set;
     data_.push_back(DataOf(image.encoded));
     sizes_.push_back(image.encoded.size());
@@ -261,7 +235,7 @@ NvjpegResult NvjpegSlot::CallBatched(std::span<JpegToDecode*> images,
       engines_, batch.state, static_cast<int>(images.size()), 1, batch.format);
   if (ready != NvjpegResult::kSuccess) return ready;
   return nvjpeg_.DecodeBatchedEx(engines_, batch.state, data_.data(),
-                                 sizes_.data(), outputs_.data(), shapes_.data(),
+                                 sizes_.data(), outputs_.data(), params,
                                  stream);
 }
 

@@ -72,8 +72,9 @@ absl::Status CudaQueue::WaitMark() {
 absl::Status CudaQueue::Wait() { return device_.WaitStream(stream_); }
 
 absl::StatusOr<std::unique_ptr<ImageDecoder>> CudaQueue::MakeDecoder(
-    uint64_t most_bytes) {
-  return NvjpegSlot::Create(*device_.nvjpeg(), stream_, most_bytes);
+    uint64_t most_bytes, const ImageDecoder* beside) {
+  return NvjpegSlot::Create(*device_.nvjpeg(), stream_, most_bytes,
+                            static_cast<const NvjpegSlot*>(beside));
 }
 
 }  // namespace leat::worker

@@ -28,7 +28,7 @@ class CudaQueue final : public DeviceQueue {
   absl::Status WaitMark() override;
   absl::Status Wait() override;
   absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(
-      uint64_t most_bytes) override;
+      uint64_t most_bytes, const ImageDecoder* beside) override;
 
   cuda::Stream stream() const { return stream_; }
 

@@ -16,6 +16,8 @@ namespace leat::worker {
 struct DecodeChoice {
   bool engines = false;  // else the device's processors, the whole image
   DecodeShape shape;
+  // The decoder sets it: engines decode images of one number together.
+  uint8_t batch = 0;
 };
 
 struct JpegToDecode {

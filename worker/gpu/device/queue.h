@@ -46,9 +46,11 @@ class DeviceQueue {
 
   // Makes a decoder that puts its work on this queue, which outlives it. It
   // takes at most `most_bytes` of the device's memory to work in, and as much
-  // page-locked memory. REQUIRES: the device has a decoder_class().
+  // page-locked memory. `beside`: a decoder of another queue of the device,
+  // with which it shares what decoders can share; nullptr: it shares nothing.
+  // REQUIRES: the device has a decoder_class().
   virtual absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(
-      uint64_t most_bytes) = 0;
+      uint64_t most_bytes, const ImageDecoder* beside) = 0;
 };
 
 }  // namespace leat::worker

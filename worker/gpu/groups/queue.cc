@@ -32,37 +32,38 @@ GpuQueue::GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
       free_slots_(static_cast<int>(num_slots_)),
       free_(slots->all()),
       changed_at_(Clock::Real().Now()),
-      submitted_(num_slots_ + 1),
       repairs_(num_slots_),
-      running_groups_(num_slots_),
       watch_(options_.clock, [this](const std::string& stuck) {
         LosePoisoned(Unavailable("{}", stuck));
       }) {
-  const auto start = [this](const char* name, void (GpuQueue::*loop)()) {
-    if (!started_.ok()) return;
-    std::thread thread;
-    started_ = StartThread(
-        fmt::format("gpu-{}-{}", gpu_->info().index, name),
-        [this, loop] {
-          gpu_->NearThread();
-          if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
-            Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
-                             Message(status)),
-                 IsPoisoned(status));
-          (this->*loop)();
-        },
-        &thread);
-    if (started_.ok()) threads_.push_back(std::move(thread));
-  };
-  start("watch", &GpuQueue::WatchLoop);
-  start("submit", &GpuQueue::SubmitLoop);
-  start("done", &GpuQueue::CompleteLoop);
-  start("repair", &GpuQueue::RepairLoop);
+  Start("watch", [this] { watch_.Run(); });
+  Start("repair", [this] { RepairLoop(); });
+  for (size_t slot = 0; slot < num_slots_; ++slot) {
+    submitted_.push_back(std::make_unique<Submitted>(2));
+    Start(fmt::format("slot-{}", slot),
+          [this, submitted = submitted_.back().get()] { SlotLoop(submitted); });
+  }
+}
+
+void GpuQueue::Start(const std::string& name, std::function<void()> loop) {
+  if (!started_.ok()) return;
+  std::thread thread;
+  started_ = StartThread(
+      fmt::format("gpu-{}-{}", gpu_->info().index, name),
+      [this, loop = std::move(loop)] {
+        gpu_->NearThread();
+        if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
+          Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
+                           Message(status)),
+               IsPoisoned(status));
+        loop();
+      },
+      &thread);
+  if (started_.ok()) threads_.push_back(std::move(thread));
 }
 
 GpuQueue::~GpuQueue() {
-  submitted_.Close();
-  running_groups_.Close();
+  for (const std::unique_ptr<Submitted>& slot : submitted_) slot->Close();
   repairs_.Close();
   watch_.Stop();
   for (std::thread& thread : threads_) thread.join();
@@ -91,27 +92,25 @@ void GpuQueue::Release(Slot* slot) {
   wake_->Notify();
 }
 
-// There is room for one group per slot; after Close no caller waits for the
-// group.
+// There is room for the slot's only group; after Close no caller waits for it.
 void GpuQueue::Submit(GpuGroup* group) {
   Begin();
-  submitted_.TryPush(std::move(group));
+  submitted_[static_cast<size_t>(group->slot().index)]->TryPush(
+      std::move(group));
 }
 
-void GpuQueue::SubmitLoop() {
+void GpuQueue::SlotLoop(Submitted* submitted) {
   while (std::optional<GpuGroup*> group =
-             submitted_.Pop(MonotonicTime::max())) {
-    if (*group == nullptr) {
+             submitted->Pop(MonotonicTime::max())) {
+    if (*group == nullptr)
       Look();
-      continue;
-    }
-    absl::Status status = lost() ? WhyLost() : Enqueue(*group);
-    running_groups_.TryPush({*group, std::move(status)});
+    else
+      Complete(*group, lost() ? WhyLost() : Compute(*group));
   }
 }
 
 void GpuQueue::Suspect() {
-  if (!suspected_.exchange(true)) submitted_.TryPush(nullptr);
+  if (!suspected_.exchange(true)) submitted_.front()->TryPush(nullptr);
 }
 
 // The result of waiting applies to the whole context.
@@ -127,8 +126,10 @@ void GpuQueue::Look() {
 
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
   const GpuWatch::Turn turn(&watch_, "putting a group on its queue");
-  GroupRun run(options_.decode_bytes, group);
+  GroupRun run(group);
+  const MonotonicTime begin = Clock::Real().Now();
   absl::Status status = run.Enqueue();
+  const Duration took = Clock::Real().Now() - begin;
   // Nothing may be written after the rows' statuses are reported, so this waits
   // for the queue. If the device is lost, that wait may never end: so the loss
   // is reported before it, and the process still ends.
@@ -138,21 +139,18 @@ absl::Status GpuQueue::Enqueue(GpuGroup* group) {
     if (absl::Status end = group->slot().queue->Wait(); !end.ok() && !poisoned)
       status = Poisoned(end);
   MutexLock lock(&mu_);
+  stats_.enqueue_ns_total += Nanoseconds(took);
   stats_.splits_total += run.splits();
   return status;
 }
 
-void GpuQueue::CompleteLoop() {
-  while (std::optional<Running> running =
-             running_groups_.Pop(MonotonicTime::max())) {
-    if (running->status.ok()) {
-      const GpuWatch::Turn turn(&watch_, "a group");
-      running->status = running->group->slot().queue->WaitMark();
-      // The result of waiting applies to the whole context.
-      if (!running->status.ok()) running->status = Poisoned(running->status);
-    }
-    Complete(running->group, std::move(running->status));
-  }
+absl::Status GpuQueue::Compute(GpuGroup* group) {
+  RETURN_IF_ERROR(Enqueue(group));
+  const GpuWatch::Turn turn(&watch_, "a group");
+  absl::Status status = group->slot().queue->WaitMark();
+  // The result of waiting applies to the whole context.
+  if (!status.ok()) status = Poisoned(status);
+  return status;
 }
 
 void GpuQueue::Complete(GpuGroup* group, absl::Status status) {
@@ -192,7 +190,7 @@ absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
       r.status = group->ComputeOnCpu(row, thread);
   }
   const GpuWatch::Turn turn(&watch_, "copying a repaired group");
-  absl::Status status = GroupRun(options_.decode_bytes, group).EnqueueStores();
+  absl::Status status = GroupRun(group).EnqueueStores();
   if (absl::Status end = group->slot().queue->Wait(); !end.ok())
     status = Poisoned(end);
   return status;

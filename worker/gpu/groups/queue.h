@@ -2,12 +2,11 @@
 //
 // GpuQueue: one GPU, its slots, and the groups that are computed on it.
 //
-// It has four threads, on cores near the GPU. `submit` puts groups on their
-// slots' queues one after the other, while the GPU works on earlier ones.
-// `complete` waits for them in the same order, asleep, and reports their
-// statuses. `repair` decodes images that decoders refused and prepares
-// substitutes of bad samples, which takes a host's time. `watch` checks that
-// the others' calls and waits end.
+// Its threads are on cores near the GPU. Each slot has one, which puts the
+// slot's groups on its queue, waits for them, asleep, and reports their rows'
+// statuses: so no group waits for the calls of another one. `repair` decodes
+// images that decoders refused and prepares substitutes of bad samples, which
+// takes a host's time. `watch` checks that the others' calls and waits end.
 //
 // A group that fails gets kUnavailable, so that another worker computes it. A
 // GPU is lost when an error poisons it; when it hangs (resources/watch.h: it is
@@ -19,6 +18,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,7 +36,6 @@
 namespace leat::worker {
 
 struct GpuQueueOptions {
-  uint64_t decode_bytes = 0;
   int max_failures = 8;
   const Clock* clock = &Clock::Real();  // for the watch
   ImageLimits image;
@@ -76,16 +75,15 @@ class GpuQueue {
   GpuStats stats() const;
 
  private:
-  struct Running {
-    GpuGroup* group = nullptr;
-    absl::Status status;
-  };
+  // Groups of a slot, at most one, and one look at the GPU (nullptr).
+  using Submitted = BoundedQueue<GpuGroup*>;
 
-  void SubmitLoop();
-  void CompleteLoop();
+  void Start(const std::string& name, std::function<void()> loop);
+  void SlotLoop(Submitted* submitted);
   void RepairLoop();
-  void WatchLoop() { watch_.Run(); }
   void Look();
+  // Returns when the group has ended.
+  absl::Status Compute(GpuGroup* group);
   absl::Status Enqueue(GpuGroup* group);
   void Complete(GpuGroup* group, absl::Status status);
   absl::Status Repair(GpuGroup* group, GpuThread* thread);
@@ -106,7 +104,7 @@ class GpuQueue {
   const Slot* const first_;
   std::atomic<int> free_slots_;
   std::atomic<bool> lost_{false};
-  std::atomic<bool> suspected_{false};  // a look is in submitted_
+  std::atomic<bool> suspected_{false};  // the first slot is to look
 
   mutable Mutex mu_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);
@@ -116,9 +114,8 @@ class GpuQueue {
   MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
   GpuStats stats_ ABSL_GUARDED_BY(mu_);
 
-  // Each holds at most one group per slot, and one look at the GPU (nullptr).
-  BoundedQueue<GpuGroup*> submitted_, repairs_;
-  BoundedQueue<Running> running_groups_;
+  std::vector<std::unique_ptr<Submitted>> submitted_;  // per slot
+  BoundedQueue<GpuGroup*> repairs_;                    // at most one per slot
   GpuWatch watch_;
   std::vector<std::thread> threads_;
   absl::Status started_;

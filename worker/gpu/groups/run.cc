@@ -39,7 +39,7 @@ size_t GroupRun::PassEnd(size_t begin) const {
   size_t end = begin;
   for (; end < todo_.size() && end - begin < most_rows_; ++end) {
     bytes += DecodedBytes(group_.rows()[todo_[end]]);
-    if (end > begin && bytes > image_bytes_) break;
+    if (end > begin && bytes > group_.slot().image_bytes) break;
   }
   return end;
 }

@@ -28,11 +28,9 @@ namespace leat::worker {
 
 class GroupRun {
  public:
-  // `image_bytes`: of slot.device_images. All arguments outlive the run.
-  GroupRun(uint64_t image_bytes, GpuGroup* group)
-      : queue_(*group->slot().queue),
-        image_bytes_(image_bytes),
-        group_(*group) {}
+  // The group outlives the run.
+  explicit GroupRun(GpuGroup* group)
+      : queue_(*group->slot().queue), group_(*group) {}
 
   // Returns when all work is on the queue, whose mark is its end. Rows are then
   // kDone, or for repair. Errors: device/error.h; the work on the queue may
@@ -62,7 +60,6 @@ class GroupRun {
   uint64_t DecodedBytes(const GroupRow& row) const;
 
   DeviceQueue& queue_;
-  const uint64_t image_bytes_;
   GpuGroup& group_;
   std::vector<size_t> todo_;    // rows whose pixels are not computed yet
   std::vector<bool> computed_;  // per row: the kernel computes it in this run

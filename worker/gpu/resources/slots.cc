@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(const GpuConfig& config,
   std::unique_ptr<Slots> slots(new Slots(device, decodes));
   RETURN_IF_ERROR(slots->Allocate(config));
   for (const std::unique_ptr<Slot>& slot : slots->slots_)
-    RETURN_IF_ERROR(slots->Equip(slot.get(), config.decoder_bytes));
+    RETURN_IF_ERROR(slots->Equip(slot.get(), config));
   return slots;
 }
 
@@ -101,10 +101,13 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status Slots::Equip(Slot* slot, uint64_t decoder_bytes) {
+absl::Status Slots::Equip(Slot* slot, const GpuConfig& config) {
   ASSIGN_OR_RETURN(slot->queue, device_.MakeQueue());
   if (decodes_) {
-    ASSIGN_OR_RETURN(slot->decoder, slot->queue->MakeDecoder(decoder_bytes));
+    const ImageDecoder* const beside =
+        config.decoders_share ? slots_.front()->decoder.get() : nullptr;
+    ASSIGN_OR_RETURN(slot->decoder,
+                     slot->queue->MakeDecoder(config.decoder_bytes, beside));
   }
   return absl::OkStatus();
 }

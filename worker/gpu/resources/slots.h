@@ -39,7 +39,7 @@ class Slots {
       : device_(*device), decodes_(decodes) {}
   absl::Status Allocate(const GpuConfig& config);
   absl::Status AllocateHost(uint64_t count, uint64_t bytes);
-  absl::Status Equip(Slot* slot, uint64_t decoder_bytes);
+  absl::Status Equip(Slot* slot, const GpuConfig& config);
 
   struct HostMemory {
     std::byte* memory = nullptr;

@@ -205,9 +205,10 @@ TEST_F(NvjpegShapes, AnEngineThatFailsFailsTheGroupAndNotTheNext) {
   Open();
   GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
   const std::vector<RowBytes> expected = pipeline.Run(photos_).rows;
-  // The batch, its first half, the half of that, …, and the first image twice.
+  // The first batch, of one sampling, its first half, the half of that, …, and
+  // the first image twice.
   uint64_t nth = kDecodeTries;
-  for (size_t images = photos_.size(); images > 1; images /= 2) ++nth;
+  for (size_t images = photos_.size() / 5; images > 1; images /= 2) ++nth;
   for (; nth > 0; --nth) fake_->Fail("nvjpegDecodeBatchedEx", nth, false, 6);
   GroupResult result = pipeline.Run(photos_);
   ASSERT_EQ(result.computed.size(), photos_.size());

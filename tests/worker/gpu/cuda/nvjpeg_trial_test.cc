@@ -108,7 +108,8 @@ TEST_F(NvjpegTrial, WhatIsPreparedLeavesRoomForTheRest) {
   Open();
   EXPECT_EQ(fake_->Calls("nvjpegJpegStateDestroy"), 0u) << "it was prepared";
   const GpuStats stats = gpus_->stats()[0];
-  EXPECT_GT(stats.memory_bytes, config_.decoder_bytes / 2);
+  EXPECT_GT(stats.memory_bytes,
+            config_.For(fake_->Get("memory")).decoder_bytes / 2);
   std::vector<std::string> files;
   for (const auto color : {testing::JpegColor::kYcc, testing::JpegColor::kGray})
     files.push_back(MakeJpeg({.width = 4001,

@@ -147,6 +147,25 @@ TEST_F(GpuScarce, AGpuThatGoesIsSaidOnceAndEndsTheWorker) {
     }
 }
 
+// NVIDIA's multi-process service ends, or one of its clients has failed.
+TEST_F(GpuScarce, AnMpsServerThatEndsEndsTheWorker) {
+  for (const int code : {806, 810})  // MPS_RPC_FAILURE, MPS_CLIENT_TERMINATED
+    for (const char* call : {"cuMemcpyHtoDAsync_v2", "cuEventSynchronize"}) {
+      Open();
+      GpuPipeline pipeline(CropGraph(32), *gpus_);
+      ExpectExact(pipeline, files_);
+      fake_->Fail(call, 1, false, code);
+      for (int round = 0; round < 2; ++round)
+        ExpectUnavailable(pipeline.Run(files_));
+      EXPECT_THAT(std::string(Message(fatal_)),
+                  AllOf(HasSubstr("GPU 0 cannot be used any more: "),
+                        HasSubstr(" (" + std::to_string(code) + ")")));
+      EXPECT_EQ(SlotsInUse(), 0);
+      Close();
+      fatal_ = absl::OkStatus();
+    }
+}
+
 TEST_F(GpuScarce, AGpuThatGoesIsFoundOutThoughNoGroupRuns) {
   fake_->Set("scale", 0);
   std::promise<absl::Status> lost;
@@ -262,6 +281,33 @@ TEST_F(GpuScarce, TheEnginesAreCalledWhenThePassBeforeHasEnded) {
   EXPECT_EQ(batches(), batches_before + 2);
   EXPECT_TRUE(result.ok());
   ExpectExact(pipeline, files);
+}
+
+// A group of two passes waits between them, and no other group does meanwhile.
+TEST_F(GpuScarce, AGroupThatWaitsForItsPassHoldsUpNoOther) {
+  fake_->Set("refuse_pinned", 0);
+  config_.decode_bytes = kMaxNvjpegImageBytes;
+  regions_ = false;
+  Open();
+  const std::vector<std::string> large(
+      3, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
+  GpuPipeline first(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
+  GpuPipeline second(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
+  const auto batches = [this] { return fake_->Calls("nvjpegDecodeBatchedEx"); };
+  const uint64_t before = batches();
+  fake_->Hold();
+  GroupResult results[2];
+  std::thread waits([&] { results[0] = first.Run(large); });
+  while (batches() < before + 1) std::this_thread::yield();
+  std::thread other([&] { results[1] = second.Run(files_); });
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (batches() < before + 2 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(batches(), before + 2);
+  fake_->Release();
+  waits.join();
+  other.join();
+  for (const GroupResult& result : results) EXPECT_TRUE(result.ok());
 }
 
 TEST_F(GpuScarce, TheSizeOfAnImageAloneChoosesItsBackend) {
