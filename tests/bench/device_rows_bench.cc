@@ -110,7 +110,9 @@ size_t PutCodes(JpegDecoder& decoder, const Photo& photo, const JpegForm* index,
   if (!of || !decoder.FindCodes(*of, &codes).value_or(false)) return 0;
   const size_t bytes = CodesPayloadBytes(codes);
   std::byte* const to = memory.Take(bytes);
-  WriteCodesPayload(codes, DeviceAddress::Of(to), DeviceAddress::Of(to), to);
+  WriteCodesPayload(
+      codes, {.payload = DeviceAddress::Of(to), .image = DeviceAddress::Of(to)},
+      to);
   return bytes;
 }
 

@@ -126,6 +126,15 @@ void SampleForms::End(FormAnswer answer) {
   }
 }
 
+FormKeeper::KeepLater SampleForms::Later() {
+  if (!grows_) return nullptr;
+  return [&cache = cache_, dataset = dataset_, record = record_, file = file_,
+          disk = disk_.forms, on_disk = disk_.dataset](KeptForm form) {
+    if (disk != nullptr && form.whole) disk->KeepForm(on_disk, record, form);
+    cache.forms().KeepForm(dataset, record, file, std::move(form));
+  };
+}
+
 void SampleForms::Leave(const FormAnswer& answer) {
   for (const KeptForm& form : answer.made)
     if (form.kind == terms_.lacks && form.whole) return;

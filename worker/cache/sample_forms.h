@@ -62,6 +62,7 @@ class SampleForms final : public FormKeeper {
 
   FormWish Begin(std::span<const std::byte> file, DecodeScale scale) override;
   void End(FormAnswer answer) override;
+  KeepLater Later() override;
 
  private:
   bool keeps_any() const {

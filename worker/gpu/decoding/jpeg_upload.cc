@@ -87,7 +87,7 @@ DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image,
 
 constexpr uint32_t kLeastSegmentBytes = 512;
 
-// Returns the length of segments if no index has told where runs begin: a power
+// Returns the length of segments if nothing has told where runs begin: a power
 // of two that has the codes of 16 MCUs, on average. Of 500 photos, the last
 // segment to change did so in the fourth pass; with a quarter of the length, in
 // the seventeenth.
@@ -183,30 +183,30 @@ size_t CodesPayloadBytes(const WindowCodes& codes) {
   return CodesParts(codes).end;
 }
 
-void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
-                       DeviceAddress image, std::byte* to) {
-  const CodesParts at(codes);
-  DeviceScan scan{.data = (payload + at.data).number(),
-                  .runs = (payload + at.runs).number(),
-                  .tables = (payload + at.tables).number(),
-                  .data_bytes = static_cast<uint32_t>(codes.data.size()),
-                  .runs_of_row = codes.runs_of_row(),
-                  .step = SeekIndex::kStep,
-                  .skipped = codes.window.first_column % SeekIndex::kStep,
-                  .blocks_of_mcu = codes.layout.blocks,
-                  .sync = (image + ImageBytes(codes.window,
-                                              PixelAndBlockBytes(codes.window)))
-                              .number(),
-                  .segment_bytes = SegmentBytesOf(codes),
-                  .columns = codes.layout.columns,
-                  .first_column = codes.window.first_column,
-                  .first_row = codes.window.first_row,
-                  .needed_blocks = codes.window.end_row * codes.layout.columns *
-                                   codes.layout.blocks};
+void WriteCodesPayload(const WindowCodes& codes, const CodesAddresses& at,
+                       std::byte* to) {
+  const CodesParts parts(codes);
+  DeviceScan scan{
+      .data = (at.payload + parts.data).number(),
+      .runs = (at.payload + parts.runs).number(),
+      .tables = (at.payload + parts.tables).number(),
+      .data_bytes = static_cast<uint32_t>(codes.data.size()),
+      .restarts = codes.restarts,
+      .columns = codes.layout.columns,
+      .first_column = codes.window.first_column,
+      .first_row = codes.window.first_row,
+      .blocks_of_mcu = codes.layout.blocks,
+      .sync = (at.image +
+               ImageBytes(codes.window, PixelAndBlockBytes(codes.window)))
+                  .number(),
+      .segment_bytes = SegmentBytesOf(codes),
+      .needed_blocks =
+          codes.window.end_row * codes.layout.columns * codes.layout.blocks,
+      .places = at.places.number()};
   for (size_t i = 0; i < codes.layout.blocks; ++i)
     scan.component_of[i] = codes.layout.component_of[i];
   DistinctTables tables(codes);
-  tables.Write(to + at.tables);
+  tables.Write(to + parts.tables);
   for (size_t i = 0; i < codes.layout.components; ++i) {
     scan.dc[i] = tables.IndexOf(codes.dc[i]);
     scan.ac[i] = tables.IndexOf(codes.ac[i]);
@@ -214,21 +214,20 @@ void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
   memcpy(to, &scan, sizeof scan);
   WriteSteps(codes.steps, to + CodesParts::kSteps);
   const auto runs = std::as_bytes(std::span(codes.runs));
-  std::ranges::copy(runs, to + at.runs);
-  std::ranges::copy(std::as_bytes(codes.data), to + at.data);
+  std::ranges::copy(runs, to + parts.runs);
+  std::ranges::copy(std::as_bytes(codes.data), to + parts.data);
 }
 
-DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
-                         DeviceAddress image, DeviceAddress fault) {
+DeviceJpeg DescribeCodes(const WindowCodes& codes, const CodesAddresses& at) {
   DeviceJpeg of =
-      DescribeWindow(codes.window, image, PixelAndBlockBytes(codes.window));
+      DescribeWindow(codes.window, at.image, PixelAndBlockBytes(codes.window));
   of.code = BlockCode::kPlain;
-  of.steps = (payload + CodesParts::kSteps).number();
-  of.blocks = image.number();
-  of.scan = payload.number();
+  of.steps = (at.payload + CodesParts::kSteps).number();
+  of.blocks = at.image.number();
+  of.scan = at.payload.number();
   of.runs = static_cast<uint32_t>(codes.runs.size());
   of.segments = SegmentsOf(codes);
-  of.fault = fault.number();
+  of.fault = at.fault.number();
   return of;
 }
 

@@ -38,15 +38,23 @@ void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to);
 DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
                         DeviceAddress image);
 
-// The same for codes. `payload`, `image`: their addresses on the device. `fault`: the address
-// of a word that is 0 before the launches, and not 0 after them if libjpeg has
-// to decode the image.
+// Addresses on the device for an image of codes.
+struct CodesAddresses {
+  DeviceAddress payload, image;
+  // The word there is 0 before the launches, and not 0 after them if libjpeg has
+  // to decode the image.
+  DeviceAddress fault;
+  // The kernels leave their CodePlaces there (DeviceScan); no address: they
+  // leave none.
+  DeviceAddress places = {};
+};
+
+// The same for codes.
 uint64_t CodesImageBytes(const BlockWindow& window, size_t file_bytes);
 size_t CodesPayloadBytes(const WindowCodes& codes);
-void WriteCodesPayload(const WindowCodes& codes, DeviceAddress payload,
-                       DeviceAddress image, std::byte* to);
-DeviceJpeg DescribeCodes(const WindowCodes& codes, DeviceAddress payload,
-                         DeviceAddress image, DeviceAddress fault);
+void WriteCodesPayload(const WindowCodes& codes, const CodesAddresses& at,
+                       std::byte* to);
+DeviceJpeg DescribeCodes(const WindowCodes& codes, const CodesAddresses& at);
 
 // True if the kernels' bodies, run on this host, make the same pixels as the
 // loaded libjpeg, for small pictures of every kind that they are given. Checked

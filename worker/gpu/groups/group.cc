@@ -22,16 +22,9 @@ size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Takes bytes after the used ones; nullopt: too few are left.
-std::optional<size_t> TakeRoom(size_t bytes, size_t room,
-                               std::atomic<size_t>* used) {
-  size_t at = used->load();
-  do {
-    if (bytes > room - at) return std::nullopt;
-  } while (
-      !used->compare_exchange_weak(at, std::min(at + Aligned(bytes), room)));
-  return at;
-}
+// A part of the memory for pixels is for the indexes that kernels leave: the
+// share that they are of a photo's bytes.
+constexpr size_t kLeftPart = 64;
 
 }  // namespace
 
@@ -67,18 +60,8 @@ absl::Status GpuGroup::Begin() {
     may_fault_ = true;
   }
   if (program_.decoder_class == DecoderClass::kExact &&
-      KernelsHaveLibjpegsPixels()) {
-    const size_t images =
-        outputs_.rows * (program_.fused->has_partner() ? 2 : 1);
-    if (TakePixels(images * sizeof(DeviceJpeg)))
-      jpegs_ = {reinterpret_cast<DeviceJpeg*>(slot_->pixels.data()), images};
-    // They lie behind the pixels, which are copied over what is between them.
-    const size_t words = Aligned(outputs_.rows * sizeof(uint32_t));
-    if (faults_.empty() && words <= pixels_room_ - pixels_used_.load()) {
-      pixels_room_ -= words;
-      SetFaultWords(pixels_room_);
-    }
-  }
+      KernelsHaveLibjpegsPixels())
+    SetApartForJpegs();
   RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
                                {.block = slot_->device_block,
                                 .values = slot_->device_pixels + values_at}));
@@ -87,6 +70,23 @@ absl::Status GpuGroup::Begin() {
       if (on_device() || program_.fused->from_pixels(f))
         fused_.BindOutput(row, f, OutputAddress(row, f));
   return absl::OkStatus();
+}
+
+// Faults and places lie behind the pixels, which are copied over what is between
+// them.
+void GpuGroup::SetApartForJpegs() {
+  const size_t images = outputs_.rows * (program_.fused->has_partner() ? 2 : 1);
+  if (TakePixels(images * sizeof(DeviceJpeg)))
+    jpegs_ = {reinterpret_cast<DeviceJpeg*>(slot_->pixels.data()), images};
+  const size_t words = Aligned(outputs_.rows * sizeof(uint32_t));
+  if (faults_.empty() && words <= pixels_room_ - pixels_used_.load()) {
+    pixels_room_ -= words;
+    SetFaultWords(pixels_room_);
+  }
+  const size_t left = pixels_room_ / kLeftPart / kAlignment * kAlignment;
+  if (left > pixels_room_ - pixels_used_.load()) return;
+  pixels_room_ -= left;
+  left_ = slot_->pixels.subspan(pixels_room_, left);
 }
 
 DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
@@ -100,11 +100,8 @@ void GpuGroup::SetFaultWords(uint64_t at) {
              outputs_.rows};
 }
 
-// They have the same offset in both memories.
 DeviceAddress GpuGroup::faults_address() const {
-  return slot_->device_pixels +
-         static_cast<uint64_t>(std::as_bytes(faults_).data() -
-                               slot_->pixels.data());
+  return AddressOf(std::as_bytes(faults_));
 }
 
 void GpuGroup::TakeFaults() {
@@ -171,13 +168,12 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   JpegDecoder::Header header;
   KeptDecode kept;
-  size_t file_bytes = 0;
+  std::span<const std::byte> encoded;
   const bool reduces = program_.fused->reduces();
   if (decodes) {
-    const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
+    encoded = program_.fused->EncodedOf(input);
     // The CPU decodes other formats in every class.
     if (!IsJpeg(encoded)) return false;
-    file_bytes = encoded.size();
     const bool exact = program_.decoder_class == DecoderClass::kExact;
     kept = KeptDecode(exact ? input.forms : nullptr, encoded,
                       reduces ? DecodeScale::kReduced : DecodeScale::kFull);
@@ -212,9 +208,13 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     decoder.Reduce(halvings);
   RowPixels& pixels = rows_[row].pixels[whose];
   ASSIGN_OR_RETURN(const bool decoded,
-                   DecodeWindow(row, *window, file_bytes, thread, &pixels));
+                   DecodeWindow(row, *window, encoded, thread, &pixels));
   if (!decoded) return false;
   kept.End(decoder);
+  // The partner's bytes need not outlive this call, and its own row leaves its
+  // index.
+  if (pixels.left.rows > 0 && whose == Whose::kRow)
+    pixels.left.keep = kept.Later();
   if (pixels.jpeg.blocks != 0)
     rows_[row].by =
         pixels.jpeg.scan != 0 ? DecodedBy::kCodes : DecodedBy::kCoefficients;
@@ -241,6 +241,16 @@ absl::Status GpuGroup::ChooseDecoding(size_t row,
     fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());
   r.stage = RowStage::kEncoded;
   return absl::OkStatus();
+}
+
+std::optional<size_t> GpuGroup::TakeRoom(size_t bytes, size_t room,
+                                         std::atomic<size_t>* used) {
+  size_t at = used->load();
+  do {
+    if (bytes > room - at) return std::nullopt;
+  } while (
+      !used->compare_exchange_weak(at, std::min(at + Aligned(bytes), room)));
+  return at;
 }
 
 std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {

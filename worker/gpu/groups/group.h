@@ -43,6 +43,7 @@
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/resources/slot.h"
 #include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/image/jpeg/forms/window_codes.h"
 #include "worker/image/program/row_program.h"
 
@@ -88,6 +89,14 @@ enum class RowStage : uint8_t {
   kDone,     // in the outputs, or not needed
 };
 
+// A seek index that kernels leave of a file whose codes they decode.
+struct LeftIndex {
+  McuForm::Header header;
+  uint32_t rows = 0;  // of MCUs, from the top; 0: none is left
+  size_t at = 0;      // of its places, in GpuGroup::left_places
+  FormKeeper::KeepLater keep;
+};
+
 // An image's pixels.
 struct RowPixels {
   FusedSource source;  // on the device
@@ -95,6 +104,7 @@ struct RowPixels {
   // them; 0 bytes: neither is there.
   size_t at = 0, bytes = 0;
   DeviceJpeg jpeg;  // how they are made; its address is 0 if they exist
+  LeftIndex left;
 };
 
 // For the counters. kKernels: by the decoder, on the device's processors;
@@ -166,12 +176,21 @@ class GpuGroup final : public KernelGroup {
     return may_fault_ ? faults_ : std::span<uint32_t>();
   }
   DeviceAddress faults_address() const;
+  // The places of the indexes that this group's kernels leave, here and on the
+  // device. Empty if they leave none.
+  std::span<std::byte> left_places() const {
+    return left_.first(left_used_.load());
+  }
+  DeviceAddress left_address() const { return AddressOf(left_); }
   // A pass's JPEGs, for the kernels, at the begin of the slot's memory for
   // pixels. Empty if there are no such rows.
   std::span<DeviceJpeg> jpegs() const { return jpegs_; }
   // Sets the rows' stage and status from the words that the last Run left in
   // `faults`.
   void TakeFaults();
+  // Gives the indexes that the last Run has left to the keepers of rows that no
+  // kernel found bad.
+  void KeepLeftIndexes();
   // Decodes with libjpeg-turbo and runs the CPU's operators.
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
   // True if libjpeg-turbo decodes all of the row's image without complaint.
@@ -184,6 +203,14 @@ class GpuGroup final : public KernelGroup {
   absl::Status Begin();
   // `at`: their offset in the slot's memory for pixels.
   void SetFaultWords(uint64_t at);
+  // Sets memory apart for JPEGs, their faults and the indexes that are left.
+  void SetApartForJpegs();
+  // Returns the device's address of a part of the slot's memory for pixels,
+  // which has the same offset in both.
+  DeviceAddress AddressOf(std::span<const std::byte> part) const {
+    return slot_->device_pixels +
+           static_cast<uint64_t>(part.data() - slot_->pixels.data());
+  }
   // Returns false if the CPU has to compute the row.
   absl::StatusOr<bool> PrepareRow(size_t row, GpuThread* thread);
   // The same for one of its samples.
@@ -192,6 +219,9 @@ class GpuGroup final : public KernelGroup {
   // Chooses how an image is decoded, given the `window` that is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
                               const StoredRect& window, GpuThread* thread);
+  // Takes bytes after the used ones; nullopt: too few are left.
+  static std::optional<size_t> TakeRoom(size_t bytes, size_t room,
+                                        std::atomic<size_t>* used);
   // Takes a place in the slot's memory for pixels; nullopt: there is no room.
   std::optional<size_t> TakePixels(size_t bytes);
   // The same in its memory for images that are made on the device.
@@ -199,19 +229,22 @@ class GpuGroup final : public KernelGroup {
   // Copies the row's file into page-locked memory, if there is room: otherwise
   // the one thread that calls the decoder would spend its time on copying it.
   void PinEncoded(GroupRow* row);
-  // Decodes `window` of the image that the thread's decoder has opened, a file
-  // of `file_bytes` bytes, for this row. Returns false if the slot has no room.
+  // Decodes `window` of the file, which the thread's decoder has opened, for
+  // this row. Returns false if the slot has no room.
   absl::StatusOr<bool> DecodeWindow(size_t row, const StoredRect& window,
-                                    size_t file_bytes, GpuThread* thread,
-                                    RowPixels* pixels);
+                                    std::span<const std::byte> file,
+                                    GpuThread* thread, RowPixels* pixels);
   // The same by codes or by coefficients. kNo: its pixels have to be decoded.
   enum class Sent : uint8_t { kYes, kNo, kNoRoom };
   absl::StatusOr<Sent> SendJpeg(size_t row, const StoredRect& window,
-                                size_t file_bytes, GpuThread* thread,
-                                RowPixels* pixels);
+                                std::span<const std::byte> file,
+                                GpuThread* thread, RowPixels* pixels);
   // `image`: the address at which the pixels are made.
-  Sent SendCodes(size_t row, const StoredRect& window, DeviceAddress image,
+  Sent SendCodes(size_t row, const StoredRect& window,
+                 std::span<const std::byte> file, DeviceAddress image,
                  const WindowCodes& codes, RowPixels* pixels);
+  // Takes room for the index that the kernels are to leave, if there is any.
+  LeftIndex TakeLeft(const WindowCodes& codes, std::span<const std::byte> file);
   absl::StatusOr<Sent> SendBlocks(const BlockWindow& of,
                                   const StoredRect& window, DeviceAddress image,
                                   size_t file_bytes, GpuThread* thread,
@@ -231,7 +264,8 @@ class GpuGroup final : public KernelGroup {
   std::span<uint32_t> faults_;
   std::atomic<bool> may_fault_{false};
   std::span<DeviceJpeg> jpegs_;
-  std::atomic<size_t> pixels_used_{0}, images_used_{0};
+  std::span<std::byte> left_;
+  std::atomic<size_t> pixels_used_{0}, images_used_{0}, left_used_{0};
   Done done_;
 };
 

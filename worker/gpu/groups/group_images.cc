@@ -5,6 +5,7 @@
 // pixels of odd files.
 #include <cstring>
 
+#include "core/crc32c.h"
 #include "core/status.h"
 #include "worker/gpu/decoding/jpeg_upload.h"
 #include "worker/gpu/groups/group.h"
@@ -41,44 +42,85 @@ FusedSource SourceOf(const StoredRect& window, bool gray,
 
 }  // namespace
 
-absl::StatusOr<GpuGroup::Sent> GpuGroup::SendJpeg(size_t row,
-                                                  const StoredRect& window,
-                                                  size_t file_bytes,
-                                                  GpuThread* thread,
-                                                  RowPixels* pixels) {
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendJpeg(
+    size_t row, const StoredRect& window, std::span<const std::byte> file,
+    GpuThread* thread, RowPixels* pixels) {
   if (jpegs_.empty()) return Sent::kNo;
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   const std::optional<BlockWindow> of =
       decoder.BlocksOf(window, program_.fused->gray());
   if (!of) return Sent::kNo;
   const std::optional<size_t> room =
-      TakeImage(CodesImageBytes(*of, file_bytes));
+      TakeImage(CodesImageBytes(*of, file.size()));
   if (!room) return Sent::kNo;
   const DeviceAddress image = slot_->device_images + *room;
   if (!faults_.empty()) {
     ASSIGN_OR_RETURN(const bool found,
                      decoder.FindCodes(*of, &thread->codes()));
-    if (found) return SendCodes(row, window, image, thread->codes(), pixels);
+    if (found)
+      return SendCodes(row, window, file, image, thread->codes(), pixels);
   }
-  return SendBlocks(*of, window, image, file_bytes, thread, pixels);
+  return SendBlocks(*of, window, image, file.size(), thread, pixels);
 }
 
 GpuGroup::Sent GpuGroup::SendCodes(size_t row, const StoredRect& window,
+                                   std::span<const std::byte> file,
                                    DeviceAddress image,
                                    const WindowCodes& codes,
                                    RowPixels* pixels) {
   const size_t bytes = CodesPayloadBytes(codes);
   const std::optional<size_t> at = TakePixels(bytes);
   if (!at) return Sent::kNoRoom;
-  const DeviceAddress payload = slot_->device_pixels + *at;
-  WriteCodesPayload(codes, payload, image, slot_->pixels.data() + *at);
+  LeftIndex left;
+  if (codes.leaves_index) left = TakeLeft(codes, file);
+  const CodesAddresses to{
+      .payload = slot_->device_pixels + *at,
+      .image = image,
+      .fault = faults_address() + row * sizeof(uint32_t),
+      .places = left.rows > 0 ? left_address() + left.at : DeviceAddress()};
+  WriteCodesPayload(codes, to, slot_->pixels.data() + *at);
   may_fault_ = true;
   *pixels = {.source = SourceOf(window, codes.window.gray, image),
              .at = *at,
              .bytes = bytes,
-             .jpeg = DescribeCodes(codes, payload, image,
-                                   faults_address() + row * sizeof(uint32_t))};
+             .jpeg = DescribeCodes(codes, to),
+             .left = std::move(left)};
   return Sent::kYes;
+}
+
+LeftIndex GpuGroup::TakeLeft(const WindowCodes& codes,
+                             std::span<const std::byte> file) {
+  const uint32_t rows = codes.window.end_row;
+  const std::optional<size_t> at =
+      TakeRoom(SeekIndex::PlacesOf(codes.layout, rows) * sizeof(CodePlace),
+               left_.size(), &left_used_);
+  if (!at) return {};
+  // The sum of an index of a part is not used.
+  const bool whole = rows == codes.layout.rows;
+  return {.header = {.layout = codes.layout,
+                     .file_bytes = static_cast<uint32_t>(file.size()),
+                     .file_crc = whole ? Crc32c(file) : 0},
+          .rows = rows,
+          .at = *at};
+}
+
+void GpuGroup::KeepLeftIndexes() {
+  for (GroupRow& row : rows_) {
+    LeftIndex left = std::exchange(row.pixels[Whose::kRow].left, {});
+    if (left.keep == nullptr || row.stage == RowStage::kFaulted) continue;
+    const uint32_t rows = left.rows;
+    const ScanLayout& layout = left.header.layout;
+    const auto* const places =
+        reinterpret_cast<const CodePlace*>(left_.data() + left.at);
+    auto index = SeekIndex::OfPlaces(
+        left.header, rows, {places, SeekIndex::PlacesOf(layout, rows)});
+    if (!index.ok()) continue;
+    const size_t bytes = (*index)->size_bytes();
+    left.keep({.form = *std::move(index),
+               .kind = JpegFormKind::kSeekIndex,
+               .bytes = bytes,
+               .whole = rows == layout.rows});
+  }
 }
 
 absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(
@@ -109,11 +151,11 @@ absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(
 
 absl::StatusOr<bool> GpuGroup::DecodeWindow(size_t row,
                                             const StoredRect& window,
-                                            size_t file_bytes,
+                                            std::span<const std::byte> file,
                                             GpuThread* thread,
                                             RowPixels* pixels) {
   ASSIGN_OR_RETURN(const Sent sent,
-                   SendJpeg(row, window, file_bytes, thread, pixels));
+                   SendJpeg(row, window, file, thread, pixels));
   if (sent != Sent::kNo) return sent == Sent::kYes;
   const bool gray = program_.fused->gray();
   const size_t pixel = gray ? 1 : 4;

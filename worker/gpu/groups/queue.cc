@@ -155,7 +155,10 @@ absl::Status GpuQueue::Compute(GpuGroup* group) {
 
 void GpuQueue::Complete(GpuGroup* group, absl::Status status) {
   if (!status.ok()) status = Failed(status);
-  if (status.ok()) group->TakeFaults();
+  if (status.ok()) {
+    group->TakeFaults();
+    group->KeepLeftIndexes();
+  }
   const bool repair =
       status.ok() && std::ranges::any_of(group->rows(), IsForRepair);
   if (repair) {

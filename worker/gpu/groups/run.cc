@@ -68,6 +68,7 @@ absl::Status GroupRun::Enqueue() {
     begin = end;
   }
   RETURN_IF_ERROR(FetchFaults());
+  RETURN_IF_ERROR(FetchLeftPlaces());
   RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : FetchResults());
   for (const size_t row : todo_)
     if (computed_[row]) rows[row].stage = RowStage::kDone;
@@ -213,6 +214,12 @@ absl::Status GroupRun::FetchFaults() {
   if (faults.empty() || todo_.empty()) return absl::OkStatus();
   return queue_.ToHost(faults.data(), group_.faults_address(),
                        faults.size_bytes());
+}
+
+absl::Status GroupRun::FetchLeftPlaces() {
+  const std::span<std::byte> places = group_.left_places();
+  if (places.empty() || todo_.empty()) return absl::OkStatus();
+  return queue_.ToHost(places.data(), group_.left_address(), places.size());
 }
 
 absl::Status GroupRun::FetchResults() {

@@ -7,7 +7,8 @@
 //   then:           results to the host, rows without pixels, the mark
 //
 // If kernels may find a row bad, the fault words are set to 0 before the
-// passes, and copied to the host with the results.
+// passes, and copied to the host with the results; so are the places of seek
+// indexes, if kernels leave any.
 //
 // Usually there is one pass. There are more if the images decoded on the GPU
 // exceed the slot's memory, and if the GPU had no memory for a pass: then half
@@ -53,6 +54,7 @@ class GroupRun {
   absl::Status Launch(std::span<const size_t> rows);
   absl::Status ClearFaults();
   absl::Status FetchFaults();
+  absl::Status FetchLeftPlaces();
   absl::Status FetchResults();
   absl::Status FetchField(size_t field);
   absl::Status StoreToDevice();

@@ -9,7 +9,8 @@
 //              other has written
 //   sum        one thread: adds up the blocks and DC differences before each
 //              segment
-//   write      decodes by the host's rules, and writes the held blocks
+//   write      decodes by the host's rules, writes the held blocks, and leaves
+//              the places of a seek index
 //
 // The last one sets the image's fault if a code of a needed row is refused, or
 // if some segment before has not ended where the next one began.
@@ -45,9 +46,6 @@ LEAT_PIXEL SyncScan SyncScanOf(const DeviceScan& scan) {
           scan.component_of,
           scan.dc,
           scan.ac};
-}
-LEAT_PIXEL const DeviceScan& ScanOf(const DeviceJpeg& image) {
-  return *reinterpret_cast<const DeviceScan*>(AtAddress(image.scan));
 }
 
 LEAT_PIXEL void JpegGuessThread(const DeviceJpeg& image, uint32_t thread) {
@@ -106,15 +104,25 @@ LEAT_PIXEL int16_t* HeldBlock(const DeviceJpeg& image, const DeviceScan& scan,
                               uint32_t block) {
   const uint32_t mcu = block / scan.blocks_of_mcu;
   const uint32_t part = block % scan.blocks_of_mcu;
-  // Before the first one they are large numbers.
-  const uint32_t column = mcu % scan.columns - scan.first_column;
-  const uint32_t row = mcu / scan.columns - scan.first_row;
-  if (column >= image.columns || row >= image.rows ||
-      part >= image.blocks_of_mcu)
-    return nullptr;
-  return reinterpret_cast<int16_t*>(AtAddress(image.blocks)) +
-         64 * ((uint64_t{row} * image.columns + column) * image.blocks_of_mcu +
-               part);
+  int16_t* const first =
+      HeldMcu(image, scan, mcu % scan.columns, mcu / scan.columns);
+  return first == nullptr || part >= image.blocks_of_mcu ? nullptr
+                                                         : first + 64 * part;
+}
+
+// Leaves the place of an MCU, which the reader is at, if the index has an entry
+// for it.
+LEAT_PIXEL void LeavePlace(const DeviceScan& scan, uint32_t mcu,
+                           const SyncReader& reader,
+                           const uint32_t* predictors) {
+  const uint32_t column = mcu % scan.columns;
+  if (column % kSeekStep != 0) return;
+  const uint32_t groups = (scan.columns + kSeekStep - 1) / kSeekStep;
+  CodePlace& place = reinterpret_cast<CodePlace*>(
+      AtAddress(scan.places))[mcu / scan.columns * groups + column / kSeekStep];
+  place.bit = reader.bits.Offset(reader.scan.data);
+  for (int i = 0; i < kSyncComponents; ++i)
+    place.predictors[i] = static_cast<int16_t>(predictors[i]);
 }
 
 LEAT_PIXEL void JpegWriteThread(const DeviceJpeg& image, uint32_t thread) {
@@ -135,6 +143,8 @@ LEAT_PIXEL void JpegWriteThread(const DeviceJpeg& image, uint32_t thread) {
   int16_t* to = HeldBlock(image, scan, block);
   while (sound && reader.IsBefore(end)) {
     const uint32_t component = scan.component_of[reader.part];
+    if (scan.places != 0 && reader.part == 0 && reader.at == 0)
+      LeavePlace(scan, block / scan.blocks_of_mcu, reader, predictors);
     uint32_t first = 0;
     int32_t value = 0;
     sound = reader.Take(&first, &value) && !reader.bits.Overrun();
@@ -146,7 +156,11 @@ LEAT_PIXEL void JpegWriteThread(const DeviceJpeg& image, uint32_t thread) {
     }
     if (to != nullptr && first < 64) to[first] = static_cast<int16_t>(value);
     if (!reader.EndsBlock()) continue;
-    if (++block == scan.needed_blocks) break;
+    if (++block == scan.needed_blocks) {
+      if (scan.places != 0)
+        LeavePlace(scan, block / scan.blocks_of_mcu, reader, predictors);
+      break;
+    }
     to = HeldBlock(image, scan, block);
   }
   if (!sound) SetFault(image);

@@ -23,30 +23,28 @@ namespace leat::worker {
 
 inline constexpr int kJpegPlanes = 3;
 
-// Each row of held MCUs has the same number of runs: the seek index's entries
-// from the last one that is not after the first held MCU to the last one that
-// is not after the last held MCU.
 struct DeviceScan {
-  // Addresses: of the data; of a CodeRun per run, row after row; of the
-  // CodeTables.
+  // Addresses: of the data; of a CodeRun per run, in their order, which have
+  // all held MCUs; of the CodeTables.
   uint64_t data = 0, runs = 0, tables = 0;
   uint32_t data_bytes = 0;
-  uint32_t runs_of_row = 0;
-  uint32_t step = 0;     // MCUs per run
-  uint32_t skipped = 0;  // MCUs of a row's first run before the held ones
+  uint32_t restarts = 0;  // 1: a restart marker ends each run but the last
+  // MCUs per row of the file, and the first held MCU.
+  uint32_t columns = 0, first_column = 0, first_row = 0;
   // The number of blocks per MCU in the file, and their components: the first
   // ones are held. Then, per component, the indexes of its tables.
   uint32_t blocks_of_mcu = 0;
   uint8_t component_of[6] = {};
   uint8_t dc[kJpegPlanes] = {}, ac[kJpegPlanes] = {};
   // If threads find their places by themselves: the address of their working
-  // memory, a SyncSegment per segment and twice a SyncPlace; the MCUs per row of
-  // the file, the first held MCU, and the number of blocks that have to be
-  // sound.
+  // memory, a SyncSegment per segment and twice a SyncPlace; and the number of
+  // blocks that have to be sound.
   uint64_t sync = 0;
   uint32_t segment_bytes = 0;
-  uint32_t columns = 0, first_column = 0, first_row = 0;
   uint32_t needed_blocks = 0;
+  // The address at which such threads leave a CodePlace per entry of a seek
+  // index of the needed rows, and one for the MCU behind them; 0: they do not.
+  uint64_t places = 0;
 };
 
 struct DeviceJpeg {
@@ -59,7 +57,7 @@ struct DeviceJpeg {
   // number of its runs; 0: the host has made them.
   uint64_t scan = 0;
   uint32_t runs = 0;
-  // The number of segments, if no index has told the runs.
+  // The number of segments, if nothing has told the runs.
   uint32_t segments = 0;
   // The address of a word that kernels set to 1 if the scan is refused, or has
   // a block that is not exact; 0: the host has looked.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Huffman codes of a sequential JPEG scan, decoded by many threads: each
-// begins at an MCU whose place and predictors a seek index knows.
+// begins at an MCU whose place and predictors are known from a seek index, or
+// because a restart marker is before it.
 //
 // The rules are those of the host's decoder (worker/image/jpeg/scan/blocks.h):
 // what libjpeg warns about and what it ignores are refused, and then libjpeg
@@ -31,11 +32,20 @@ struct CodeTable {
   uint8_t symbols[256];
 };
 
-// A place at which a thread begins: the bits from the begin of the data, as
+// A seek index has a place for each so many MCUs of a row.
+inline constexpr uint32_t kSeekStep = 16;
+
+// A place at which decoding can begin: the bits from the begin of the data, as
 // scan/bits.h counts them, and each component's DC predictor.
-struct CodeRun {
+struct CodePlace {
   uint32_t bit = 0;
   int16_t predictors[4] = {};
+};
+
+// The MCUs that a thread decodes, counted row after row from the file's first.
+struct CodeRun {
+  CodePlace begin;
+  uint32_t first = 0, end = 0;
 };
 
 // The next bits of a scan (ITU-T T.81, B.1.1.5): the 0 after a byte 0xff is
@@ -77,7 +87,7 @@ struct CodeBits {
   }
   // True if more bits were taken than the data have.
   LEAT_PIXEL bool Overrun() const { return padding > count; }
-  // Returns the offset of the next bit, as CodeRun has it. REQUIRES: not
+  // Returns the offset of the next bit, as CodePlace has it. REQUIRES: not
   // Overrun(); the bits were taken from a byte at `begin` or after it.
   LEAT_PIXEL uint32_t Offset(const uint8_t* begin) const {
     const int32_t unread = count - padding;

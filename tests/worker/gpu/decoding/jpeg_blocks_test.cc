@@ -99,14 +99,20 @@ TEST(JpegBlocks, AreReadOfSomeKindsOnly) {
   JpegDecoder decoder{ImageLimits{}};
   for (const JpegSpec& spec :
        {JpegSpec{.progressive = true}, JpegSpec{.arithmetic = true},
-        JpegSpec{.restart_interval = 2}, JpegSpec{.h = 4, .v = 1},
-        JpegSpec{.h = 1, .v = 3}, JpegSpec{.color = JpegColor::kRgb},
-        JpegSpec{.color = JpegColor::kCmyk},
+        JpegSpec{.h = 4, .v = 1}, JpegSpec{.h = 1, .v = 3},
+        JpegSpec{.color = JpegColor::kRgb}, JpegSpec{.color = JpegColor::kCmyk},
         JpegSpec{.color = JpegColor::kYcck}}) {
     const std::string file = MakeJpeg(spec);
     ASSERT_TRUE(decoder.Open(BytesOf(file)).ok());
     EXPECT_EQ(decoder.BlocksOf(WholeOf(decoder), false), std::nullopt);
   }
+}
+
+// Their codes alone are sent.
+TEST(JpegBlocks, AreNotReadOfFilesWithRestartMarkers) {
+  JpegDecoder decoder{ImageLimits{}};
+  const std::string file = MakeJpeg({.restart_interval = 2});
+  EXPECT_EQ(ByKernels(decoder, BytesOf(file), {}, false), std::nullopt);
 }
 
 TEST(JpegBlocks, AreNotReadWhereAFormIsToBeMadeOrPixelsAreKept) {

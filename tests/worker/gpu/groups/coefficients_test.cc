@@ -88,9 +88,8 @@ TEST_F(GpuCoefficientsTest, OddFilesAreLibjpegs) {
   std::vector<std::string> files;
   for (const JpegSpec& spec :
        {JpegSpec{.progressive = true}, JpegSpec{.arithmetic = true},
-        JpegSpec{.restart_interval = 2}, JpegSpec{.h = 4, .v = 1},
-        JpegSpec{.h = 1, .v = 3}, JpegSpec{.color = JpegColor::kRgb},
-        JpegSpec{.color = JpegColor::kCmyk},
+        JpegSpec{.h = 4, .v = 1}, JpegSpec{.h = 1, .v = 3},
+        JpegSpec{.color = JpegColor::kRgb}, JpegSpec{.color = JpegColor::kCmyk},
         JpegSpec{.color = JpegColor::kYcck}})
     files.push_back(MakeJpeg(spec));
   for (const Graph& graph : Graphs()) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows whose codes kernels decode, with a seek index and without one, have the
-// CPU's bytes. Rows that kernels refuse are the CPU's.
+// CPU's bytes. Rows that kernels refuse are the CPU's. Of files without an
+// index, kernels leave one.
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -34,6 +36,12 @@ class IndexKeeper final : public FormKeeper {
     if (answer.used == JpegFormKind::kSeekIndex) ++used;
     for (KeptForm& form : answer.made) kept_[file_] = std::move(form);
   }
+  KeepLater Later() override {
+    return [this, file = file_](KeptForm form) {
+      kept_[file] = std::move(form);
+      ++left;
+    };
+  }
   // Keeps the indexes of whole files.
   void Keep(const std::vector<std::string>& files) {
     JpegDecoder decoder{ImageLimits{}};
@@ -45,8 +53,11 @@ class IndexKeeper final : public FormKeeper {
                                      .bytes = 100};
     }
   }
+  const KeptForm& Of(const std::string& file) {
+    return kept_[BytesOf(file).data()];
+  }
 
-  int used = 0;
+  int used = 0, left = 0;
 
  private:
   std::map<const std::byte*, KeptForm> kept_;
@@ -72,7 +83,7 @@ std::vector<std::string> IndexedFiles() {
   std::vector<std::string> files;
   std::mt19937 random(9);
   for (const auto& [h, v] : kIndexedSamplings)
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 7; ++i)
       files.push_back(MakeJpeg({.width = 1 + static_cast<int>(random() % 500),
                                 .height = 1 + static_cast<int>(random() % 90),
                                 .h = h,
@@ -102,18 +113,76 @@ TEST_F(GpuCodesTest, OfFilesWithASeekIndexAreDecodedByKernels) {
   EXPECT_EQ(Stats().rows_exact_total, 2 * files.size());
 }
 
-// Nothing is kept of some files, and the keeper of others wishes for an index.
-TEST_F(GpuCodesTest, OfFilesWithoutAnIndexAreDecodedByKernels) {
+// Nothing is kept of some files, and the keepers of others wish for an index:
+// from the second time on there is one. A longer one takes the place of a
+// shorter one.
+TEST_F(GpuCodesTest, OfFilesWithoutAnIndexLeaveOne) {
   Open();
   const std::vector<std::string> files = IndexedFiles();
-  IndexKeeper keeper;
+  const auto all = static_cast<int>(files.size());
   GpuPipeline whole(ResizeGraph(), *gpus_), crops(CropGraph(24), *gpus_);
   ExpectDecoded(whole, files);
   ExpectDecoded(crops, files);
+  IndexKeeper keeper;
   whole.forms = crops.forms = &keeper;
-  ExpectDecoded(whole, files);
   ExpectDecoded(crops, files);
+  EXPECT_EQ(keeper.left, all);
   EXPECT_EQ(keeper.used, 0);
+  ExpectDecoded(crops, files);
+  EXPECT_EQ(keeper.used, all);
+  int parts = 0;
+  for (const std::string& file : files) parts += !keeper.Of(file).whole;
+  EXPECT_GT(parts, 1);
+  ExpectDecoded(whole, files);
+  EXPECT_EQ(keeper.left, all + parts);
+  ExpectDecoded(whole, files);
+  EXPECT_EQ(keeper.left, all + parts);
+  JpegDecoder decoder{ImageLimits{}};
+  for (const std::string& file : files) {
+    ASSERT_TRUE(keeper.Of(file).whole);
+    const MadeForms made = MakeFormsOf(decoder, BytesOf(file));
+    EXPECT_TRUE(std::ranges::equal(keeper.Of(file).form->bytes(),
+                                   (*made.seek_index)->bytes()));
+  }
+}
+
+TEST_F(GpuCodesTest, ThatAreRefusedOrWithdrawnLeaveNoIndex) {
+  Open();
+  std::vector<std::string> files(
+      3, MakeJpeg({.width = 300, .height = 200, .quality = 100}));
+  for (size_t at = 0; (at = files[1].find("\xff\xdb", at)) != std::string::npos;
+       at += 2)
+    std::fill_n(files[1].begin() + static_cast<ptrdiff_t>(at) + 5, 64, '\xff');
+  IndexKeeper keeper;
+  GpuPipeline pipeline(ResizeGraph(), *gpus_);
+  pipeline.forms = &keeper;
+  for (const bool runs : {false, true}) {
+    GroupMemory memory(pipeline.schema(), files.size());
+    const auto group =
+        pipeline.kernel().BeginGroup(memory.Outputs(files.size()));
+    ASSERT_NE(group, nullptr);
+    for (size_t row = 0; row < files.size(); ++row)
+      ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());
+    group->Forget(2);
+    if (!runs) continue;  // the group goes away
+    EXPECT_TRUE(absl::IsAborted(GpuPipeline::RunGroup(*group)[1]));
+  }
+  EXPECT_EQ(keeper.left, 1);
+  EXPECT_NE(keeper.Of(files[0]).form, nullptr);
+}
+
+TEST_F(GpuCodesTest, BehindRestartMarkersAreDecodedByKernels) {
+  Open();
+  std::vector<std::string> files;
+  for (int i = 1; i < 20; ++i)
+    files.push_back(MakeJpeg({.width = 40 + 10 * i,
+                              .height = 200 - 8 * i,
+                              .restart_interval = i,
+                              .seed = static_cast<uint32_t>(i)}));
+  for (const Graph& graph : {CropGraph(24), ResizeGraph()}) {
+    GpuPipeline pipeline(graph, *gpus_);
+    ExpectDecoded(pipeline, files);
+  }
 }
 
 TEST_F(GpuCodesTest, OfPartnersAreDecodedToo) {

@@ -138,6 +138,81 @@ TEST(JpegCodes, AnIndexThatLiesDoesNoHarm) {
   EXPECT_GT(compared.refused, 10);
 }
 
+// Windows of a file with restart markers. Returns how many kernels have decoded
+// from them; each has libjpeg's pixels.
+int CountMarked(JpegDecoder& decoder, const std::string& file) {
+  std::mt19937 random(11);
+  int marked = 0;
+  EXPECT_TRUE(decoder.Open(BytesOf(file)).ok());
+  const StoredSize size = decoder.header().size;
+  for (int i = 0; i < 6; ++i) {
+    const Rect window = i == 0 ? Rect{0, 0, size.width, size.height}
+                               : RandomPart(random, size.width, size.height);
+    const ByCodes by =
+        DecodeByCodes(decoder, file, window, i % 3 == 1, nullptr);
+    if (!by.found || !by.pixels) continue;
+    ++marked;
+    const WindowOfJpeg want =
+        DecodeJpeg(decoder, BytesOf(file), window, i % 3 == 1);
+    EXPECT_TRUE(want.status.ok() && want.damage.ok()) << want.damage;
+    EXPECT_EQ(by.pixels == want.pixels, true);
+  }
+  return marked;
+}
+
+// Intervals that are parts of a row, of several rows, and longer than the file.
+TEST(JpegCodes, BeginAtRestartMarkers) {
+  JpegDecoder decoder{ImageLimits{}};
+  for (const auto& [h, v] : kCodedSamplings)
+    for (const int interval : {1, 3, 11, 40, 77, 60'000})
+      EXPECT_EQ(CountMarked(decoder, MakeJpeg({.width = 170,
+                                               .height = 130,
+                                               .h = h,
+                                               .v = v,
+                                               .restart_interval = interval})),
+                6)
+          << h << v << ' ' << interval;
+}
+
+// Returns the place of the `count`-th marker of a file's scan.
+size_t RestartAt(const std::string& file, int count) {
+  size_t at = file.find("\xff\xda");
+  for (; count >= 0; --count) do
+      at = file.find('\xff', at + 1);
+    while ((file[at + 1] & 0xf8) != 0xd0);
+  return at;
+}
+
+// Bytes that libjpeg skips before a marker are skipped. All else that is odd is
+// left to libjpeg, if a window depends on it: 12 × 9 MCUs, and the third marker is in
+// the second row.
+TEST(JpegCodes, OfOddRestartMarkersAreLibjpegs) {
+  JpegDecoder decoder{ImageLimits{}};
+  const std::string file =
+      MakeJpeg({.width = 180, .height = 130, .restart_interval = 5});
+  const size_t at = RestartAt(file, 2);
+  ASSERT_EQ(CountMarked(decoder, file), 6);
+  for (const char* skipped : {"\xff\xff", "\x55\x66", "\x55\xff"})
+    EXPECT_EQ(CountMarked(decoder, std::string(file).insert(at, skipped)), 6);
+  std::string number = file;
+  number[at + 1] ^= 1;
+  for (const std::string& odd :
+       {std::string(file).erase(at, 2), number,
+        std::string(file).insert(at, file.substr(at, 2)),
+        std::string(file).insert(at + 9, "\xff\xd3"),
+        std::string(file).erase(at - 3, 3)}) {
+    EXPECT_EQ(
+        DecodeByCodes(decoder, odd, {0, 0, 180, 130}, false, nullptr).pixels,
+        std::nullopt);
+    const ByCodes above =
+        DecodeByCodes(decoder, odd, {0, 0, 180, 9}, true, nullptr);
+    EXPECT_EQ(
+        above.pixels ==
+            DecodeJpeg(decoder, BytesOf(file), {0, 0, 180, 9}, true).pixels,
+        true);
+  }
+}
+
 // Coefficients so large that libjpeg's IDCTs differ: every quantiser is 255.
 TEST(JpegCodes, BlocksThatAreNotExactAreRefused) {
   JpegDecoder decoder{ImageLimits{}};

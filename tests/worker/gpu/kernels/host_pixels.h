@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "worker/gpu/decoding/jpeg_upload.h"
@@ -69,18 +70,19 @@ inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
   return PixelsAt(memory.get(), window);
 }
 
-// The same from codes; nullopt: kernels refuse them.
-inline std::optional<std::vector<uint8_t>> PixelsOf(const WindowCodes& codes) {
+// The same from codes; nullopt: kernels refuse them. They leave `places`, if
+// there are any.
+inline std::optional<std::vector<uint8_t>> PixelsOf(
+    const WindowCodes& codes, std::span<CodePlace> places = {}) {
   KernelMemory payload(CodesPayloadBytes(codes));
   KernelMemory memory(CodesImageBytes(codes.window, codes.data.size()));
-  const auto address = DeviceAddress::Of(payload.get());
-  WriteCodesPayload(codes, address, DeviceAddress::Of(memory.get()),
-                    payload.get());
   uint32_t fault = 0;
-  const DeviceJpeg image =
-      DescribeCodes(codes, address, DeviceAddress::Of(memory.get()),
-                    DeviceAddress::Of(reinterpret_cast<std::byte*>(&fault)));
-  LaunchJpeg(image);
+  const CodesAddresses at{.payload = DeviceAddress::Of(payload.get()),
+                          .image = DeviceAddress::Of(memory.get()),
+                          .fault = DeviceAddress::Of(&fault),
+                          .places = DeviceAddress::Of(places.data())};
+  WriteCodesPayload(codes, at, payload.get());
+  LaunchJpeg(DescribeCodes(codes, at));
   if (fault != 0) return std::nullopt;
   return PixelsAt(memory.get(), codes.window);
 }

@@ -54,13 +54,14 @@ inline std::optional<std::vector<uint8_t>> PixelsOn(KernelRunner& device,
   const std::vector<std::byte> filled(
       CodesImageBytes(codes.window, codes.data.size()), std::byte{0xa5});
   const DeviceAddress memory = device.Upload(filled);
-  const DeviceAddress at = device.Upload(payload);
-  const DeviceAddress fault_at = device.Upload(fault);
-  WriteCodesPayload(codes, at, memory, payload.data());
-  device.Put(at, payload);
-  std::optional<std::vector<uint8_t>> pixels = PixelsOn(
-      device, DescribeCodes(codes, at, memory, fault_at), codes.window, memory);
-  device.Download(fault_at, fault);
+  const CodesAddresses at{.payload = device.Upload(payload),
+                          .image = memory,
+                          .fault = device.Upload(fault)};
+  WriteCodesPayload(codes, at, payload.data());
+  device.Put(at.payload, payload);
+  std::optional<std::vector<uint8_t>> pixels =
+      PixelsOn(device, DescribeCodes(codes, at), codes.window, memory);
+  device.Download(at.fault, fault);
   device.Reset();
   if (fault != std::vector<std::byte>(4)) pixels.reset();
   return pixels;

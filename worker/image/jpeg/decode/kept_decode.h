@@ -25,6 +25,11 @@ class KeptDecode {
   absl::Status Open(JpegDecoder& decoder) const;
   // Called after the last row that is wanted from the file.
   void End(JpegDecoder& decoder) const;
+  // Returns how to keep an index that is found after End; nullptr: none is
+  // wanted.
+  FormKeeper::KeepLater Later() const {
+    return wish_.grow ? keeper_->Later() : nullptr;
+  }
 
  private:
   FormKeeper* keeper_ = nullptr;

@@ -210,10 +210,12 @@ bool FormDecoding::MayFindCodes() const {
 bool FormDecoding::FindCodes(const jpeg_decompress_struct& cinfo,
                              WindowCodes* codes) {
   used_ = false;
-  if (!MayFindCodes() || !CheckHasForms(cinfo).ok() ||
+  const uint32_t interval = cinfo.restart_interval;
+  if (!MayFindCodes() || !CheckHasCodes(cinfo).ok() ||
       !DescribeBlocks(cinfo, file_, codes->window, nullptr, &scan_,
                       &codes->steps) ||
-      (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
+      (mcus_ != nullptr &&
+       (interval > 0 || !mcus_->Fits(scan_.layout, file_.size()))))
     return false;
   for (size_t i = 0; i < scan_.layout.components; ++i) {
     const jpeg_component_info& component = *cinfo.cur_comp_info[i];
@@ -222,11 +224,17 @@ bool FormDecoding::FindCodes(const jpeg_decompress_struct& cinfo,
     if (codes->dc[i] == nullptr || codes->ac[i] == nullptr) return false;
   }
   const auto* const index = static_cast<const SeekIndex*>(mcus_);
-  if (!(index == nullptr ? codes->Take(scan_) : codes->Find(scan_, *index)))
+  used_ = index != nullptr && codes->Find(scan_, *index);
+  // A scan that ends before its first restart marker needs none.
+  const bool marked =
+      interval > 0 && interval < scan_.layout.columns * scan_.layout.rows;
+  if (!used_ &&
+      !(marked ? codes->FindRestarts(scan_, interval) : codes->Take(scan_)))
     return false;
-  used_ = index != nullptr;
-  // No index becomes longer.
-  begun_growing_ = grows_;
+  // The decoder itself reads no code, and so leaves no index. Files with restart
+  // markers get none.
+  begun_growing_ = grows_ && interval == 0;
+  codes->leaves_index = begun_growing_ && !used_;
   if (grows_) notes_.Begin(index, scan_);
   return true;
 }

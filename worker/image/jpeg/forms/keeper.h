@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,14 @@ class FormKeeper {
                          DecodeScale scale) = 0;
   // The file was decoded. Not called for a file that cannot be decoded.
   virtual void End(FormAnswer answer) = 0;
+
+  // Keeps a form of the file that is found after End, on any thread, without
+  // waiting. It outlives this object, and is called at most once, while the
+  // file's bytes exist; or it is dropped, and nothing is kept.
+  using KeepLater = std::function<void(KeptForm form)>;
+  // Returns it for the file that was decoded last, if its Begin wished that an
+  // index grow; nullptr: none is wanted.
+  virtual KeepLater Later() { return nullptr; }
 };
 
 }  // namespace leat::worker

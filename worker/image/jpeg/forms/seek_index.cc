@@ -38,6 +38,23 @@ std::unique_ptr<const JpegForm> SeekIndex::OfPart(
       header, rows, SealForm(JpegFormKind::kSeekIndex, header, {entries})));
 }
 
+absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::OfPlaces(
+    const Header& header, uint32_t rows, std::span<const CodePlace> places) {
+  const ScanLayout& layout = header.layout;
+  if (rows == layout.rows) places = places.first(places.size() - 1);
+  std::vector<uint8_t> entries;
+  entries.reserve(places.size() * EntryBytes(layout));
+  for (const CodePlace& place : places) {
+    Append(place.bit, &entries);
+    for (size_t i = 0; i < layout.components; ++i)
+      Append(static_cast<uint16_t>(place.predictors[i]), &entries);
+  }
+  std::unique_ptr<SeekIndex> index(new SeekIndex(
+      header, rows, SealForm(JpegFormKind::kSeekIndex, header, {entries})));
+  RETURN_IF_ERROR(index->CheckOrder());
+  return index;
+}
+
 absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::Of(
     const Header& header, std::vector<std::byte> bytes) {
   const ScanLayout& layout = header.layout;
@@ -47,19 +64,27 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::Of(
   if (index->content().size() != entries * EntryBytes(layout))
     return DataLoss("seek index of a JPEG has {} bytes of entries, want {}",
                     index->content().size(), entries * EntryBytes(layout));
-  const uint64_t end = uint64_t{header.file_bytes - layout.scan_begin} * 8;
-  uint64_t last = 0;
-  for (uint32_t row = 0; row < layout.rows; ++row)
-    for (uint32_t group = 0; group < EntriesOfRow(layout); ++group) {
-      const uint64_t offset = index->At(row, group).bit_offset;
-      if (offset < last || offset > end)
-        return DataLoss(
-            "seek index of a JPEG has the bit offset {} in row {}, want {} to "
-            "{}",
-            offset, row, last, end);
-      last = offset;
-    }
+  RETURN_IF_ERROR(index->CheckOrder());
   return index;
+}
+
+absl::Status SeekIndex::CheckOrder() const {
+  const ScanLayout& layout = header().layout;
+  const uint64_t end = uint64_t{header().file_bytes - layout.scan_begin} * 8;
+  const uint64_t groups = EntriesOfRow(layout);
+  const uint64_t count = rows_ * groups + (is_whole() ? 0 : 1);
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto row = static_cast<uint32_t>(i / groups);
+    const uint64_t offset =
+        At(row, static_cast<uint32_t>(i % groups)).bit_offset;
+    if (offset < last || offset > end)
+      return DataLoss(
+          "seek index of a JPEG has the bit offset {} in row {}, want {} to {}",
+          offset, row, last, end);
+    last = offset;
+  }
+  return absl::OkStatus();
 }
 
 SeekIndex::Entry SeekIndex::At(uint32_t row, uint32_t group) const {

@@ -14,7 +14,8 @@
 // A window's decode reads all codes down to its last row, so it can note at no
 // cost where MCUs begin. An index of such notes knows the rows of MCUs from the
 // top down to some row, and where the next one begins; a decode that goes
-// further makes a longer one. It stays in the process.
+// further makes a longer one. It stays in the process. A device that decodes a
+// file without an index leaves one, too.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/image/formulas/jpeg_codes.h"
 #include "worker/image/jpeg/forms/form.h"
 #include "worker/image/jpeg/scan/bits.h"
 #include "worker/image/jpeg/scan/block_runner.h"
@@ -32,7 +34,7 @@ namespace leat::worker {
 
 class SeekIndex final : public McuForm {
  public:
-  static constexpr uint32_t kStep = 16;  // MCUs
+  static constexpr uint32_t kStep = kSeekStep;  // MCUs
   static uint32_t EntriesOfRow(const ScanLayout& layout) {
     return (layout.columns + kStep - 1) / kStep;
   }
@@ -48,6 +50,16 @@ class SeekIndex final : public McuForm {
   // `entries` has their entries and the first one of the next row.
   static std::unique_ptr<const JpegForm> OfPart(
       const Header& header, uint32_t rows, std::span<const uint8_t> entries);
+
+  // The same from places that a device has found, of the whole file if `rows` is
+  // all that there are. kDataLoss: they are not in order, or outside the file's
+  // data. REQUIRES: there are PlacesOf(layout, rows) places.
+  static absl::StatusOr<std::unique_ptr<const JpegForm>> OfPlaces(
+      const Header& header, uint32_t rows, std::span<const CodePlace> places);
+  // Returns the number of entries of so many rows, and of the next row's first.
+  static size_t PlacesOf(const ScanLayout& layout, uint32_t rows) {
+    return size_t{rows} * EntriesOfRow(layout) + 1;
+  }
 
   JpegFormKind kind() const override { return JpegFormKind::kSeekIndex; }
   // Returns how many rows of MCUs it knows, from the top.
@@ -73,6 +85,8 @@ class SeekIndex final : public McuForm {
  private:
   SeekIndex(const Header& header, uint32_t rows, std::vector<std::byte> bytes)
       : McuForm(header, std::move(bytes)), rows_(rows) {}
+  // kDataLoss: the offsets of the known rows are not in order.
+  absl::Status CheckOrder() const;
 
   const uint32_t rows_;
 };

@@ -4,12 +4,17 @@
 // makes pixels from them with the bits of libjpeg
 // (worker/image/formulas/jpeg_codes.h, jpeg_pixel.h).
 //
-// Without a form they are those of the whole scan, and the device finds its
-// places by itself (worker/image/formulas/jpeg_sync.h). Else a seek index says
-// where they are: for each row of MCUs, each entry from the
-// one that leads to the window's first column on is the begin of a run. The
-// decode that made the index has found the codes of all its rows sound. The
-// device that decodes the runs finds the blocks that are not exact.
+// A run begins where decoding can begin, and the device finds the blocks that
+// are not exact:
+//
+//   by a seek index       for each row of MCUs, at each entry from the one that
+//                         leads to the window's first column on; the decode
+//                         that made the index has found all codes of its rows
+//                         sound
+//   by restart markers    at the file's begin and behind each marker, down to
+//                         the last MCU that libjpeg would decode
+//   by neither            there are no runs: the device finds its places in the
+//                         whole scan by itself (formulas/jpeg_sync.h)
 //
 // Example: the window needs the columns 20 to 40 of MCUs. Each of its rows has
 // runs from column 16 on and from 32 on; the first one decodes and drops 4 MCUs,
@@ -41,6 +46,10 @@ struct WindowCodes {
   // the data's begin. No runs: the data from the scan's begin on.
   std::span<const uint8_t> data;
   std::vector<CodeRun> runs;
+  bool restarts = false;  // the runs are by restart markers
+  // True if the device is to leave a seek index of the rows down to
+  // window.end_row.
+  bool leaves_index = false;
 
   uint32_t first_group() const {
     return window.first_column / SeekIndex::kStep;
@@ -54,7 +63,11 @@ struct WindowCodes {
   // that have to be sound for the window. REQUIRES: `window` is set, and is one
   // of the scan's image; the index fits the scan.
   bool Find(const FileScan& scan, const SeekIndex& index);
-  // The same without an index. Returns false if the scan is too long.
+  // The same by restart markers, each behind `interval` MCUs. Returns false if
+  // one is missing, has another number than the next one, or is far behind the
+  // one before: libjpeg finds out what that means. REQUIRES: interval > 0.
+  bool FindRestarts(const FileScan& scan, uint32_t interval);
+  // The same without either. Returns false if the scan is too long.
   bool Take(const FileScan& scan);
 };
 

@@ -19,28 +19,34 @@ int SamplesOfBlock(const jpeg_component_info& component) {
 
 constexpr uint64_t kMaxScanBytes = uint64_t{1} << 28;  // bit offsets fit
 
+template <class Value>
+absl::Status Refused(const char* what, const Value& value) {
+  return FailedPrecondition(
+      "JPEG has {} ({}): forms are made of files of one sequential scan, "
+      "Huffman coded, 8 bits, without restart markers",
+      what, value);
+}
+
 }  // namespace
 
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo) {
-  const auto refused = [](auto what, auto value) {
-    return FailedPrecondition(
-        "JPEG has {} ({}): forms are made of files of one sequential scan, "
-        "Huffman coded, 8 bits, without restart markers",
-        what, value);
-  };
-  if (cinfo.progressive_mode) return refused("several scans", "progressive");
-  if (cinfo.arith_code) return refused("another coding", "arithmetic");
-  if (cinfo.data_precision != 8)
-    return refused("another number of bits", cinfo.data_precision);
   if (cinfo.restart_interval != 0)
-    return refused("a restart interval", cinfo.restart_interval);
+    return Refused("a restart interval", cinfo.restart_interval);
+  return CheckHasCodes(cinfo);
+}
+
+absl::Status CheckHasCodes(const jpeg_decompress_struct& cinfo) {
+  if (cinfo.progressive_mode) return Refused("several scans", "progressive");
+  if (cinfo.arith_code) return Refused("another coding", "arithmetic");
+  if (cinfo.data_precision != 8)
+    return Refused("another number of bits", cinfo.data_precision);
   if (cinfo.comps_in_scan != cinfo.num_components)
-    return refused("several scans", cinfo.comps_in_scan);
+    return Refused("several scans", cinfo.comps_in_scan);
   if (cinfo.num_components < 1 ||
       cinfo.num_components > static_cast<int>(kMaxJpegComponents))
-    return refused("too many components", cinfo.num_components);
+    return Refused("too many components", cinfo.num_components);
   if (cinfo.src->bytes_in_buffer > kMaxScanBytes)
-    return refused("too many bytes", cinfo.src->bytes_in_buffer);
+    return Refused("too many bytes", cinfo.src->bytes_in_buffer);
   return absl::OkStatus();
 }
 

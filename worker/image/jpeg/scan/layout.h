@@ -65,9 +65,12 @@ struct WantedBlocks {
   }
 };
 
-// Checks that the file, whose header was read, is of a kind that has all
-// decoded forms: one scan of all components, 8 bits, sequential, Huffman coded,
-// without restart markers. kFailedPrecondition: it is not; the text says why.
+// Checks that the file, whose header was read, has codes that a device may
+// decode: one scan of all components, 8 bits, sequential, Huffman coded.
+// kFailedPrecondition: it has not; the text says why.
+absl::Status CheckHasCodes(const jpeg_decompress_struct& cinfo);
+// Checks that it is of a kind that has all decoded forms: the same, without
+// restart markers. kFailedPrecondition: as above.
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
 
 // Sets *scan, and the fields of *wanted that are per block. Returns false if

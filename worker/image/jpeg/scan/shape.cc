@@ -41,7 +41,6 @@ std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
                                           const Rect& window, bool gray) {
   const StoredSize size{cinfo.image_height, cinfo.image_width};
   if (cinfo.progressive_mode || cinfo.arith_code || cinfo.data_precision != 8 ||
-      cinfo.restart_interval != 0 ||
       cinfo.comps_in_scan != cinfo.num_components)
     return std::nullopt;
   if (cinfo.jpeg_color_space == JCS_GRAYSCALE && cinfo.num_components == 1)

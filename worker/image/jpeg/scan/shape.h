@@ -28,8 +28,8 @@ uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
 bool PartialIsExact(const jpeg_decompress_struct& cinfo);
 
 // Returns the window's blocks; nullopt unless the file has one sequential scan,
-// Huffman coded, of 8 bits, without restart markers; Y, or Y, Cb and Cr where Y
-// has one or two samples per chroma sample along each axis.
+// Huffman coded, of 8 bits; Y, or Y, Cb and Cr where Y has one or two samples
+// per chroma sample along each axis.
 // JpegDecoder::BlocksOf also depends on the decoder's scale and forms.
 std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
                                           const Rect& window, bool gray);

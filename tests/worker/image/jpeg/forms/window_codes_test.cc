@@ -6,6 +6,8 @@
 // them.
 #include "worker/image/jpeg/forms/window_codes.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "tests/worker/image/jpeg/forms/support.h"
 
@@ -45,9 +47,15 @@ TEST_F(WindowCodesTest, ARunBeginsAtEachEntryOfTheWindow) {
             file_bytes + index.header().layout.scan_begin + begin);
   for (uint32_t i = 0; i < codes_.runs.size(); ++i) {
     const SeekIndex::Entry entry = index.At(first + i / 2, 1 + i % 2);
-    EXPECT_EQ(codes_.runs[i].bit, entry.bit_offset - 8 * begin);
+    const CodeRun& run = codes_.runs[i];
+    EXPECT_EQ(run.begin.bit, entry.bit_offset - 8 * begin);
     for (size_t c = 0; c < 3; ++c)
-      EXPECT_EQ(codes_.runs[i].predictors[c], entry.predictors[c]);
+      EXPECT_EQ(run.begin.predictors[c], entry.predictors[c]);
+    const uint32_t row = first + i / 2;
+    EXPECT_EQ(run.first, 44 * row + (i % 2 == 0 ? 16 : 32));
+    EXPECT_EQ(run.end, i % 2 == 0 ? run.first + 16
+                                  : 44 * row + codes_.window.first_column +
+                                        codes_.window.columns);
   }
   // No more than the window's rows is sent.
   const uint32_t end = index.At(first + codes_.window.rows, 0).bit_offset / 8;
@@ -66,11 +74,15 @@ TEST_F(WindowCodesTest, AreFoundInRowsThatAnIndexKnows) {
   const auto index = decoder_.TakeGrown();
   ASSERT_TRUE(index.ok() && *index != nullptr);
   ASSERT_FALSE(static_cast<const SeekIndex&>(**index).is_whole());
-  EXPECT_FALSE(Find(file, {100, 5, 180, 100}, index->get()));
+  // An index of too few rows is as good as none.
+  ASSERT_TRUE(Find(file, {100, 5, 180, 100}, index->get(), /*grow=*/true));
   EXPECT_FALSE(decoder_.used_form());
+  EXPECT_TRUE(codes_.runs.empty());
+  EXPECT_TRUE(codes_.leaves_index);
   // Nothing is learned from known rows, and nothing is refused.
   ASSERT_TRUE(Find(file, {100, 5, 180, 50}, index->get(), /*grow=*/true));
   EXPECT_TRUE(decoder_.used_form());
+  EXPECT_FALSE(codes_.leaves_index);
   const auto grown = decoder_.TakeGrown();
   ASSERT_TRUE(grown.ok()) << grown.status();
   EXPECT_EQ(*grown, nullptr);
@@ -101,6 +113,26 @@ TEST_F(WindowCodesTest, WithoutAFormAreThoseOfTheScan) {
   const auto grown = decoder_.TakeGrown();
   ASSERT_TRUE(grown.ok()) << grown.status();
   EXPECT_EQ(*grown, nullptr);
+}
+
+// 6 × 5 MCUs, and the window needs the first two rows.
+TEST_F(WindowCodesTest, ARunBeginsBehindEachRestartMarker) {
+  const std::string file =
+      MakeJpeg({.width = 90, .height = 70, .restart_interval = 5});
+  ASSERT_TRUE(Find(file, {40, 18, 20, 8}, nullptr, /*grow=*/true));
+  ASSERT_EQ(codes_.window.end_row, 2u);
+  ASSERT_EQ(codes_.runs.size(), 3u);
+  EXPECT_TRUE(codes_.restarts);
+  EXPECT_FALSE(codes_.leaves_index);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const uint32_t at = codes_.runs[i].begin.bit / 8;
+    EXPECT_EQ(codes_.runs[i].first, 5 * i);
+    EXPECT_EQ(codes_.runs[i].end, std::min(12u, 5 * i + 5));
+    if (i == 0) continue;
+    EXPECT_EQ(codes_.data[at - 1], 0xd0 + i - 1);
+  }
+  // The file gets no index.
+  EXPECT_FALSE(decoder_.TakeGrown().ok());
 }
 
 // The tables of a file that libjpeg refuses are not sent.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A seek index that a device finds after a row's decode has ended.
+#include "worker/cache/sample_forms.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/worker/cache/idle_forms_fixture.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr FormKinds kSeekIndexes = {.seek_index = true};
+
+class LaterFormsTest : public testing::Test {
+ protected:
+  // The first decodes are plain, and then a plan is made.
+  LaterFormsTest() {
+    for (uint64_t record = 0; record < 40; ++record) {
+      const auto file = std::make_shared<std::vector<std::byte>>(1000);
+      StoredSample stored = StoredImage(*file, 1);
+      stored.owner =
+          std::make_shared<const std::pair<std::shared_ptr<const void>,
+                                           std::shared_ptr<const void>>>(
+              stored.owner, file);
+      EXPECT_TRUE(cache_.Put(kept_, {.number = record}, std::move(stored)));
+    }
+    for (uint64_t record = 0; record < 40; ++record) Decode(record);
+  }
+  // Returns how the index of a record is kept after its decode.
+  FormKeeper::KeepLater Decode(uint64_t record) {
+    const auto sample = cache_.Find(kept_, record);
+    SampleForms forms(&cache_, &kept_, record);
+    forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
+    clock_.Advance(std::chrono::milliseconds(1));
+    forms.End({});
+    return forms.Later();
+  }
+  static KeptForm Index() {
+    return FormThatIsNoForm(JpegFormKind::kSeekIndex, 20);
+  }
+
+  FakeClock clock_;
+  SampleCache cache_{1 << 20, nullptr, clock_, kSeekIndexes};
+  const SampleCache::DatasetPtr kept_ =
+      cache_.Open(HashOf("photos"), "photos", "photos", 40);
+};
+
+TEST_F(LaterFormsTest, AnIndexIsKeptAfterTheDecode) {
+  const FormKeeper::KeepLater later = Decode(7);
+  ASSERT_NE(later, nullptr);
+  EXPECT_FALSE(cache_.forms().HasForm(kept_, 7));
+  later(Index());
+  EXPECT_TRUE(cache_.forms().HasForm(kept_, 7));
+  EXPECT_EQ(Decode(7), nullptr);  // none is wanted
+}
+
+TEST_F(LaterFormsTest, NoneIsKeptOfARecordThatIsGone) {
+  const FormKeeper::KeepLater later = Decode(7);
+  ASSERT_NE(later, nullptr);
+  cache_.SetOwned("photos", {false});
+  const auto other = cache_.Open(HashOf("other"), "other", "other", 100);
+  const std::vector<std::byte> large(100'000);
+  for (uint64_t record = 0; record < 20; ++record)
+    cache_.Put(other, {.number = record}, StoredImage(large, 1));
+  ASSERT_FALSE(cache_.Find(kept_, 7).has_value());
+  later(Index());
+  EXPECT_FALSE(cache_.forms().HasForm(kept_, 7));
+}
+
+}  // namespace
+}  // namespace leat::worker
