@@ -117,7 +117,13 @@ std::vector<std::string> ReadCorpus(const fs::path& folder) {
 
 void RunChanged(const TargetInfo& target,
                 const std::vector<std::string>& corpus, Random* random) {
-  std::string input = Mutated(corpus, random);
+  std::string input;
+  if (target.change != nullptr && (*random)() % 16 != 0) {
+    input = corpus[(*random)() % corpus.size()];
+    target.change(input, *random);
+  } else {
+    input = Mutated(corpus, random);
+  }
   if (target.repair != nullptr && (*random)() % 16 != 0) target.repair(input);
   RunOn(target, input);
 }
@@ -138,7 +144,7 @@ bool RunTarget(const TargetInfo& target, const fs::path& folder) {
 // long run may be ended.
 bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
              uint64_t seed) {
-  constexpr uint64_t kLineEach = 1'000'000;
+  constexpr uint64_t kLineEach = 100'000;
   const std::vector<std::string> corpus = ReadCorpus(folder);
   if (corpus.empty()) return false;
   Begin(target);
@@ -154,6 +160,7 @@ bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
            static_cast<unsigned long long>(seed),
            static_cast<unsigned long long>(done),
            static_cast<double>(done) / std::max(seconds, 1e-9));
+    if (target.counts != nullptr) printf("  %s\n", target.counts().c_str());
     fflush(stdout);
   }
   return true;

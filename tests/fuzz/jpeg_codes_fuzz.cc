@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that decode a JPEG's codes, with a seek index and without one, against
-// the host's reading of the same codes, and against libjpeg. An input is a
-// choice of windows (9 bytes), changes of the file's data after its seek index
-// is made (a count, and 5 bytes each), and a file, which may be damaged.
+// Kernels that decode a JPEG's codes against the host's reading of the same
+// codes, and against libjpeg. An input is a choice (jpeg_choice.h), and a file,
+// which may be damaged. The choice's flags say what is compared:
 //
-// For every file: what kernels accept without an index has the pixels of
-// libjpeg, which finds the file sound as far as the window needs it. For every
-// file that has an index: kernels accept a window if the host does, with the
-// pixels of libjpeg. With changed data they accept nothing that the host
-// refuses, and what both accept has the same pixels.
-#include <array>
+//   synced    the file alone: what kernels accept has the pixels of libjpeg,
+//             which finds the file sound as far as the window needs it; and the
+//             seek index that they leave is the one that the host's reading
+//             leaves. Restart markers are among it.
+//   window    a part by a seek index of the file, or of a part of it: kernels
+//             accept it if the host does, with the pixels of libjpeg
+//   whole     the same of the whole image
+//   damaged   data that were changed after the index was made: kernels accept
+//             nothing that the host refuses, and what both accept has the same
+//             pixels
+//
+// Changed inputs have codes that are drawn, most of them sound.
 #include <cstring>
 
+#include "core/crc32c.h"
+#include "fmt/format.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/jpeg_choice.h"
+#include "tests/fuzz/jpeg_scan_maker.h"
 #include "tests/fuzz/target.h"
 #include "tests/worker/gpu/kernels/host_pixels.h"
 #include "tests/worker/image/jpeg/forms/support.h"
@@ -23,92 +32,167 @@ namespace {
 
 constexpr ImageLimits kLimits = {
     .max_pixels = 100'000, .max_side = 5'000, .max_scratch_bytes = 50'000'000};
-constexpr size_t kMostChanges = 8;
 
-struct Change {
-  uint32_t at = 0;
-  uint8_t to = 0;
+enum class What : uint8_t { kSynced, kWindow, kWhole, kDamaged };
+constexpr size_t kWhats = 4;
+What WhatOf(const JpegChoice& choice) {
+  return static_cast<What>(choice.flags >> 2 & 3);
+}
+// The index is of a part of the file.
+bool Grows(const JpegChoice& choice) { return (choice.flags & 2) != 0; }
+
+// How often kernels have accepted and refused codes; `marked`: codes with
+// restart markers.
+struct Counts {
+  uint64_t runs = 0;
+  uint64_t accepted[kWhats] = {}, refused[kWhats] = {};
+  uint64_t marked = 0, left = 0;
 };
-
-struct Choice {
-  explicit Choice(fuzz::Input& input) {
-    flags = input.Byte();
-    for (uint8_t& part : parts) part = input.Byte();
-    changes = std::min<size_t>(input.Byte(), kMostChanges);
-    for (size_t i = 0; i < changes; ++i)
-      change[i] = {input.Number<uint32_t>(), input.Byte()};
-  }
-  bool gray() const { return (flags & 1) != 0; }
-  bool grows() const { return (flags & 2) != 0; }
-
-  // Returns the first or the second window.
-  Rect Window(StoredSize size, size_t which) const {
-    const uint8_t* const p = parts.data() + 4 * which;
-    const auto part = [](int64_t length, uint8_t at, uint8_t of) {
-      const int64_t taken = std::max<int64_t>(1, length * (of + 1) / 256);
-      return std::pair((length - taken) * at / 255, taken);
-    };
-    const auto [y, height] = part(size.height, p[0], p[1]);
-    const auto [x, width] = part(size.width, p[2], p[3]);
-    return {x, y, width, height};
-  }
-
-  uint8_t flags = 0;
-  std::array<uint8_t, 8> parts{};
-  size_t changes = 0;
-  std::array<Change, kMostChanges> change{};
-};
-
-using Pixels = std::optional<std::vector<uint8_t>>;
-
-// Returns the window's pixels from blocks that the host reads.
-Pixels ByHost(std::span<const std::byte> file, const Rect& window, bool gray,
-              const JpegForm* index, JpegDecoder& decoder) {
-  if (!decoder.Open(file, index).ok()) return std::nullopt;
-  const auto of = decoder.BlocksOf(window, gray);
-  JpegBlocks blocks;
-  if (!of || !decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value_or(false))
-    return std::nullopt;
-  return PixelsOf(blocks);
+Counts& Counted() {
+  static Counts counts;
+  return counts;
+}
+std::string CountsText() {
+  const Counts& c = Counted();
+  const auto of = [&](What what) {
+    const auto i = static_cast<size_t>(what);
+    return fmt::format("{} + {}", c.accepted[i], c.refused[i]);
+  };
+  return fmt::format(
+      "accepted + refused: synced {} (accepted by restart markers {}, indexes "
+      "left {}), window {}, whole {}, damaged {}; nothing to compare in {}",
+      of(What::kSynced), c.marked, c.left, of(What::kWindow), of(What::kWhole),
+      of(What::kDamaged), c.runs - [&] {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < kWhats; ++i) sum += c.accepted[i] + c.refused[i];
+        return sum;
+      }());
 }
 
-// Returns the same from codes. *found: the index leads to them, or there is
-// none.
-Pixels ByDevice(std::span<const std::byte> file, const Rect& window, bool gray,
-                const JpegForm* index, JpegDecoder& decoder, bool* found) {
-  *found = false;
-  if (!decoder.Open(file, index).ok()) return std::nullopt;
-  const auto of = decoder.BlocksOf(window, gray);
-  WindowCodes codes;
-  if (!of || !decoder.FindCodes(*of, &codes).value_or(false))
-    return std::nullopt;
-  *found = true;
-  return PixelsOf(codes);
+// One execution: the thread's memory, and what it decodes.
+struct Decode {
+  JpegDecoder& decoder;
+  std::span<const std::byte> file;
+  Rect window;
+  bool gray = false;
+};
+
+// A window's pixels as kernels have made them.
+struct Made {
+  bool found = false;     // kernels had the codes
+  bool accepted = false;  // and refused none
+  std::vector<uint8_t> pixels;
+  std::unique_ptr<const JpegForm> left;  // the seek index, if it was wanted
+};
+
+// Returns the window from blocks that the host reads; not accepted: it refuses
+// them.
+Made ByHost(const Decode& of, const JpegForm* index) {
+  static JpegBlocks& blocks = *new JpegBlocks;
+  Made made;
+  if (!of.decoder.Open(of.file, index).ok()) return made;
+  const auto window = of.decoder.BlocksOf(of.window, of.gray);
+  if (!window ||
+      !of.decoder.ReadBlocks(*window, kAnyFormBytes, &blocks).value_or(false))
+    return made;
+  made.found = made.accepted = true;
+  made.pixels = PixelsOf(blocks);
+  return made;
 }
 
-// Returns an index of the whole file, or of the rows that the window needs.
-std::unique_ptr<const JpegForm> MakeIndex(std::span<const std::byte> file,
-                                          const Rect& window,
-                                          const Choice& choice,
-                                          JpegDecoder& decoder) {
-  if (!choice.grows()) {
-    MadeForms made = MakeFormsOf(decoder, file, window, choice.gray());
-    return made.seek_index.ok() ? *std::move(made.seek_index) : nullptr;
-  }
-  if (!decoder.Open(file).ok()) return nullptr;
-  decoder.GrowSeekIndex();
-  const auto of = decoder.BlocksOf(window, choice.gray());
-  JpegBlocks blocks;
-  if (!of || !decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value_or(false))
+// Returns the index that grows while the host reads the window.
+std::unique_ptr<const JpegForm> GrownByHost(const Decode& of) {
+  static JpegBlocks& blocks = *new JpegBlocks;
+  if (!of.decoder.Open(of.file).ok()) return nullptr;
+  of.decoder.GrowSeekIndex();
+  const auto window = of.decoder.BlocksOf(of.window, of.gray);
+  if (!window ||
+      !of.decoder.ReadBlocks(*window, kAnyFormBytes, &blocks).value_or(false))
     return nullptr;
-  auto grown = decoder.TakeGrown();
+  auto grown = of.decoder.TakeGrown();
   return grown.ok() ? *std::move(grown) : nullptr;
 }
 
-void CheckChanged(std::span<const std::byte> file, const Choice& choice,
-                  const Rect& window, const JpegForm& index,
-                  JpegDecoder& decoder) {
-  std::vector<std::byte> changed(file.begin(), file.end());
+// Returns the index of the whole file.
+std::unique_ptr<const JpegForm> MadeByHost(const Decode& of) {
+  if (!of.decoder.Open(of.file).ok()) return nullptr;
+  of.decoder.MakeForms({.seek_index = true}, kAnyFormBytes);
+  const StoredSize size = of.decoder.header().size;
+  PixelRows rows;
+  if (!of.decoder.Start({0, 0, size.width, 1}, of.gray).ok() ||
+      !of.decoder.ReadRows(&rows).ok())
+    return nullptr;
+  auto made = of.decoder.TakeForm(JpegFormKind::kSeekIndex);
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
+// Returns the window from its codes. `leave`: an index, too.
+Made ByDevice(const Decode& of, const JpegForm* index, bool leave = false) {
+  static WindowCodes& codes = *new WindowCodes;
+  Made made;
+  if (!of.decoder.Open(of.file, index).ok()) return made;
+  if (leave) of.decoder.GrowSeekIndex();
+  const auto window = of.decoder.BlocksOf(of.window, of.gray);
+  if (!window || !of.decoder.FindCodes(*window, &codes).value_or(false))
+    return made;
+  made.found = true;
+  std::vector<CodePlace> places;
+  if (codes.leaves_index)
+    places.resize(SeekIndex::PlacesOf(codes.layout, codes.window.end_row));
+  auto pixels = PixelsOf(codes, places);
+  made.accepted = pixels.has_value();
+  if (pixels) made.pixels = *std::move(pixels);
+  Counted().marked += made.accepted && codes.restarts;
+  if (!made.accepted || places.empty()) return made;
+  McuForm::Header header{.layout = codes.layout,
+                         .file_bytes = static_cast<uint32_t>(of.file.size())};
+  if (codes.window.end_row == codes.layout.rows)
+    header.file_crc = Crc32c(of.file);
+  auto left = SeekIndex::OfPlaces(header, codes.window.end_row, places);
+  fuzz::Require(left.ok());
+  made.left = *std::move(left);
+  ++Counted().left;
+  return made;
+}
+
+void RequireLibjpegs(const Decode& of, const Made& made) {
+  const WindowOfJpeg plain =
+      DecodeJpeg(of.decoder, of.file, of.window, of.gray);
+  fuzz::Require(plain.status.ok() && plain.damage.ok() &&
+                plain.pixels == made.pixels);
+}
+
+void Count(What what, const Made& made) {
+  if (!made.found) return;
+  Counts& counts = Counted();
+  ++(made.accepted ? counts.accepted
+                   : counts.refused)[static_cast<size_t>(what)];
+}
+
+// Kernels that find their places by themselves, or by restart markers.
+Made CheckSynced(const Decode& of) {
+  Made made = ByDevice(of, nullptr, true);
+  if (!made.accepted) return made;
+  RequireLibjpegs(of, made);
+  if (made.left == nullptr) return made;
+  const auto grown = GrownByHost(of);
+  fuzz::Require(grown != nullptr &&
+                std::ranges::equal(grown->bytes(), made.left->bytes()));
+  return made;
+}
+
+Made CheckIndexed(const Decode& of, const JpegForm& index) {
+  Made made = ByDevice(of, &index);
+  if (made.accepted) RequireLibjpegs(of, made);
+  // If the index knows too few rows, kernels have found their places.
+  if (made.found && !made.accepted && of.decoder.used_form())
+    fuzz::Require(!ByHost(of, &index).accepted);
+  return made;
+}
+
+Made CheckDamaged(const Decode& of, const JpegChoice& choice,
+                  const JpegForm& index) {
+  std::vector<std::byte> changed(of.file.begin(), of.file.end());
   const uint32_t begin =
       static_cast<const SeekIndex&>(index).header().layout.scan_begin;
   for (size_t i = 0; i < choice.changes; ++i)
@@ -116,52 +200,57 @@ void CheckChanged(std::span<const std::byte> file, const Choice& choice,
         static_cast<std::byte>(choice.change[i].to);
   // Exactly the file's size, so that reads beyond it are detected.
   changed.shrink_to_fit();
-  bool found = false;
-  const Pixels device =
-      ByDevice(changed, window, choice.gray(), &index, decoder, &found);
-  if (device)
-    fuzz::Require(device ==
-                  ByHost(changed, window, choice.gray(), &index, decoder));
-}
-
-// Kernels that find their places by themselves.
-void CheckSynced(std::span<const std::byte> file, const Rect& window, bool gray,
-                 JpegDecoder& decoder) {
-  bool found = false;
-  const Pixels device = ByDevice(file, window, gray, nullptr, decoder, &found);
-  if (!device) return;
-  const WindowOfJpeg plain = DecodeJpeg(decoder, file, window, gray);
-  fuzz::Require(plain.status.ok() && plain.damage.ok() &&
-                plain.pixels == *device);
-  fuzz::Require(device == ByHost(file, window, gray, nullptr, decoder));
+  Decode damaged = of;
+  damaged.file = changed;
+  Made made = ByDevice(damaged, &index);
+  if (!made.accepted) return made;
+  const Made host = ByHost(damaged, &index);
+  fuzz::Require(host.accepted && host.pixels == made.pixels);
+  return made;
 }
 
 void Run(std::string_view text) {
   static JpegDecoder& decoder = *new JpegDecoder(kLimits);
+  ++Counted().runs;
   fuzz::Input input(text);
-  const Choice choice(input);
+  const JpegChoice choice(input);
   const std::string_view rest = input.Rest();
-  const auto file = std::as_bytes(std::span(rest.data(), rest.size()));
-  if (!decoder.Open(file).ok()) return;
+  Decode of{.decoder = decoder,
+            .file = std::as_bytes(std::span(rest.data(), rest.size())),
+            .window = {},
+            .gray = choice.gray()};
+  if (!decoder.Open(of.file).ok()) return;
   const StoredSize size = decoder.header().size;
-  const bool gray = choice.gray();
-  for (const size_t which : {0, 1})
-    CheckSynced(file, choice.Window(size, which), gray, decoder);
-  const auto index = MakeIndex(file, choice.Window(size, 0), choice, decoder);
+  const What what = WhatOf(choice);
+  of.window = choice.Window(size, 0);
+  if (what == What::kSynced) return Count(what, CheckSynced(of));
+  if (what == What::kWhole) of.window = WholeOf(decoder);
+  const auto index = Grows(choice) ? GrownByHost(of) : MadeByHost(of);
   if (index == nullptr) return;
-  for (const Rect& window : {choice.Window(size, 0), choice.Window(size, 1)}) {
-    bool found = false;
-    const Pixels device =
-        ByDevice(file, window, gray, index.get(), decoder, &found);
-    const Pixels host = ByHost(file, window, gray, index.get(), decoder);
-    if (found) fuzz::Require(device == host);
-    if (device) {
-      const WindowOfJpeg plain = DecodeJpeg(decoder, file, window, gray);
-      fuzz::Require(plain.status.ok() && plain.damage.ok() &&
-                    plain.pixels == *device);
-    }
-    if (choice.changes > 0) CheckChanged(file, choice, window, *index, decoder);
-  }
+  if (what == What::kWindow) of.window = choice.Window(size, 1);
+  Count(what, what == What::kDamaged ? CheckDamaged(of, choice, *index)
+                                     : CheckIndexed(of, *index));
+}
+
+// Draws the choice, mostly the codes, and sometimes damage to them.
+void Change(std::string& input, fuzz::Random& random) {
+  fuzz::Input from(input);
+  JpegChoice choice(from);
+  std::string file(from.Rest());
+  choice.flags = static_cast<uint8_t>(random());
+  for (uint8_t& part : choice.parts) part = static_cast<uint8_t>(random());
+  const What what = WhatOf(choice);
+  choice.changes =
+      what == What::kDamaged ? 1 + random() % JpegChoice::kMostChanges : 0;
+  for (JpegChoice::Change& change : choice.change)
+    change = {static_cast<uint32_t>(random()), static_cast<uint8_t>(random())};
+  auto maker = JpegScanMaker::Of(file);
+  // Files with restart markers have no index.
+  if (maker && random() % 16 != 0)
+    file = maker->Make(random, what == What::kSynced);
+  if (random() % (what == What::kSynced ? 3 : 16) == 0)
+    JpegScanMaker::Damage(file, random);
+  input = choice.Put() + file;
 }
 
 std::vector<std::string> Seeds() {
@@ -185,7 +274,8 @@ std::vector<std::string> Seeds() {
         // Files that have no index.
         JpegSpec{.width = 40, .height = 24, .progressive = true},
         JpegSpec{.width = 300, .height = 24, .restart_interval = 5}}) {
-    std::string choice = fuzz::PutByte(next % 4);
+    // Each What, gray or not, with an index of a part or not.
+    std::string choice = fuzz::PutByte(next / 2 % 4 | next % 4 << 2);
     for (const int part :
          {20 * next, 200, 255 - 20 * next, 60, 0, 255, 128, next * 28})
       choice += fuzz::PutByte(part);
@@ -199,8 +289,12 @@ std::vector<std::string> Seeds() {
   return inputs;
 }
 
-const fuzz::Target kTarget(
-    {.name = "jpeg_codes", .run = Run, .seeds = Seeds, .runs = 400});
+const fuzz::Target kTarget({.name = "jpeg_codes",
+                            .run = Run,
+                            .seeds = Seeds,
+                            .runs = 400,
+                            .change = Change,
+                            .counts = CountsText});
 
 }  // namespace
 }  // namespace leat::worker::jpeg_codes_fuzz

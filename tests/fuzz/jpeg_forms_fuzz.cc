@@ -7,11 +7,11 @@
 // undamaged files; and decoding with a form gives the same result again.
 // Decoding with a changed form, whose sum is corrected, gives some pixels, or
 // libjpeg's.
-#include <array>
 #include <cstring>
 
 #include "core/crc32c.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/jpeg_choice.h"
 #include "tests/fuzz/target.h"
 #include "tests/worker/image/jpeg/forms/support.h"
 
@@ -20,42 +20,8 @@ namespace {
 
 constexpr ImageLimits kLimits = {
     .max_pixels = 300'000, .max_side = 5'000, .max_scratch_bytes = 50'000'000};
-constexpr size_t kMostChanges = 8;
 
-struct Change {
-  uint32_t at = 0;
-  uint8_t to = 0;
-};
-
-struct Choice {
-  explicit Choice(fuzz::Input& input) {
-    flags = input.Byte();
-    for (uint8_t& part : parts) part = input.Byte();
-    changes = std::min<size_t>(input.Byte(), kMostChanges);
-    for (size_t i = 0; i < changes; ++i)
-      change[i] = {input.Number<uint32_t>(), input.Byte()};
-  }
-  bool gray() const { return (flags & 1) != 0; }
-
-  // Returns the first or the second window.
-  Rect Window(StoredSize size, size_t which) const {
-    const uint8_t* const p = parts.data() + 4 * which;
-    const auto part = [](int64_t length, uint8_t at, uint8_t of) {
-      const int64_t taken = std::max<int64_t>(1, length * (of + 1) / 256);
-      return std::pair((length - taken) * at / 255, taken);
-    };
-    const auto [y, height] = part(size.height, p[0], p[1]);
-    const auto [x, width] = part(size.width, p[2], p[3]);
-    return {x, y, width, height};
-  }
-
-  uint8_t flags = 0;
-  std::array<uint8_t, 8> parts{};
-  size_t changes = 0;
-  std::array<Change, kMostChanges> change{};
-};
-
-void CheckChanged(const JpegForm& form, const Choice& choice,
+void CheckChanged(const JpegForm& form, const JpegChoice& choice,
                   std::span<const std::byte> file, const Rect& window,
                   JpegDecoder& decoder) {
   std::vector<std::byte> bytes(form.bytes().begin(), form.bytes().end());
@@ -91,7 +57,7 @@ void CheckPixels(std::span<const std::byte> file, const Rect& first,
 void Run(std::string_view text) {
   static JpegDecoder& decoder = *new JpegDecoder(kLimits);
   fuzz::Input input(text);
-  const Choice choice(input);
+  const JpegChoice choice(input);
   const std::string_view rest = input.Rest();
   const auto file = std::as_bytes(std::span(rest.data(), rest.size()));
   if (!decoder.Open(file).ok()) return;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ struct TargetInfo {
   int runs = 1000;
   // Corrects sums that would otherwise end all inputs. May be nullptr.
   void (*repair)(std::span<char> bytes) = nullptr;
+  // Changes an input so that most of them get far; the driver calls it instead
+  // of its own changes, except for a few. May be nullptr.
+  void (*change)(std::string& bytes, std::mt19937_64& random) = nullptr;
+  // Returns what the runs until now were, for a long run's lines. May be
+  // nullptr.
+  std::string (*counts)() = nullptr;
 };
 
 class Target {
