@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node
+from leat.dali import _args, _node
 from leat.dali._node import DataNode
 from leat.errors import PipelineError
 
@@ -44,7 +44,7 @@ def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
         raise PipelineError(
             f"the branches of an `if` on a node give {name} as {a!r:.60} and {b!r:.60}; expected nodes or numbers"
         ) from None
-    flag = _node.scalar(f"the condition of the `if` that gives {name}", condition, "bool")
+    flag = _args.scalar(f"the condition of the `if` that gives {name}", condition, "bool")
     sizes = None
     if first.sizes is not None and second.sizes is not None and len(first.sizes) == len(second.sizes):
         sizes = [x if x == y else None for x, y in zip(first.sizes, second.sizes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.dali import _axes, _node, types
+from leat.dali import _args, _axes, _node, types
 from leat.dali._node import DataNode
 from leat.errors import InvalidArgument
 
@@ -54,7 +54,7 @@ def _length(x: DataNode, axis: int) -> DataNode:
 
 def _from_end(x: DataNode, axis: int, place: int) -> Any:
     """Returns the index that a negative number stands for, on an axis whose size may differ between samples."""
-    return _node.scalar("an index", _length(x, axis) + place, "float")
+    return _args.scalar("an index", _length(x, axis) + place, "float")
 
 
 def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
@@ -67,7 +67,7 @@ def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
             return x, False
         return _range(x, axis, part, size), False
     if isinstance(part, DataNode):
-        start = _node.scalar("an index", part, "float")
+        start = _args.scalar("an index", part, "float")
         node = _node.apply("slice", x, axes=(axis,), shape=(1,), start=(0,), offset_0=start)
     elif isinstance(part, bool) or not hasattr(part, "__index__"):
         raise TypeError(f"{x!r} is indexed with {part!r:.60}; expected whole numbers, slices, '...' or nodes")

@@ -7,6 +7,7 @@ if known, the shape and the type. Operations of this process are nodes of the sa
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -80,15 +81,9 @@ class DataNode:
 
     def on(self, device: str) -> DataNode:
         """Returns the same value, labelled with a device."""
-        return DataNode(
-            self.node,
-            layout=self.layout,
-            sizes=self.sizes,
-            dtype=self.dtype,
-            device=device,
-            flag=self.flag,
-            encoded=self.encoded,
-        )
+        labelled = copy.copy(self)
+        labelled.device = device
+        return labelled
 
     def gpu(self) -> DataNode:
         """Returns the same value: the worker decides where it is computed."""
@@ -257,8 +252,6 @@ _RANKS = ("bool", "uint8", "int32", "int64", "float16", "float32")
 # Where a number is rounded before it is saturated: 255.5 is 256 before it is the greatest byte.
 _WHOLE = {"int64": "int64", "uint32": "int64"} | dict.fromkeys("uint8 int8 int16 uint16 int32".split(), "int32")
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
-
-
 # The library takes at most so many numbers for an argument.
 _MOST_NUMBERS = 4096
 
@@ -327,13 +320,7 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
             f"{op} of values with the layouts {a.layout!r} and {b.layout!r}; expected the same, or none ({user_line()})"
         )
     device = "gpu" if "gpu" in (a.device, b.device) else "cpu"
-    return DataNode(
-        apply(op, a, b),
-        layout=first.layout,
-        sizes=_broadcast(a, b),
-        dtype=dtype,
-        device=device,
-    )
+    return DataNode(apply(op, a, b), layout=first.layout, sizes=_broadcast(a, b), dtype=dtype, device=device)
 
 
 def quotient(a: Any, b: Any) -> DataNode:
@@ -377,54 +364,6 @@ def _rounded(x: DataNode, dtype: str) -> Node:
     return whole if wide == dtype else apply("cast", whole, dtype=dtype)
 
 
-def scalar(where: str, value: Any, kind: str) -> Any:
-    """Returns an argument that may vary from sample to sample, as Leat's operators take it.
-
-    Args:
-        where: operator and argument, for messages.
-        value: a number, a list of one number, or a node; None stays None.
-        kind: "bool" or "float".
-    """
-    if value is None:
-        return None
-    if isinstance(value, DataNode):
-        if value.ndim and value.sizes is not None and all(size == 1 for size in value.sizes):
-            value = DataNode(apply("reshape", value, shape=()), sizes=(), dtype=value.dtype)
-        elif value.ndim:
-            raise InvalidArgument(f"{where} is a node of {value.ndim} axes; expected one number a sample")
-        if kind == "bool":
-            if value.dtype == "bool":
-                return value.node
-            return value.flag if value.flag is not None else apply("ne", value, 0)
-        return cast(value, "float32").node
-    if isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 1:
-        value = np.ravel(value)[0]
-    if not isinstance(value, (bool, int, float, np.number, np.bool_)):
-        raise InvalidArgument(f"{where} = {value!r:.80}; expected a number, or a node with one for each sample")
-    # DALI's numbers are float32: 0.9 times 275 pixels is less than 247.5.
-    return bool(value) if kind == "bool" else float(np.float32(value))
-
-
-def numbers(where: str, value: Any) -> list[Any]:
-    """Returns a list of constants from one number, a list, a tuple or an array."""
-    if isinstance(value, DataNode):
-        raise InvalidArgument(f"{where} is a node; Leat's workers take constants there, the same for every sample")
-    if any(isinstance(each, DataNode) for each in value) if isinstance(value, (list, tuple)) else False:
-        raise InvalidArgument(f"{where} has a node in it; Leat's workers take constants there")
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise InvalidArgument(f"{where} = {value!r:.80}; expected numbers")
-    return array.ravel().tolist()
-
-
-def number(where: str, value: Any) -> Any:
-    """Returns the one number that `value` holds; raises InvalidArgument if it holds more."""
-    found = numbers(where, value)
-    if len(found) != 1:
-        raise InvalidArgument(f"{where} = {value!r:.80}; expected a number")
-    return found[0]
-
-
 def consumer_call(
     call: Callable[[list[Any]], Sequence[Any]],
     inputs: Sequence[DataNode],
@@ -458,38 +397,3 @@ def consumer_call(
         DataNode(Node(operation, i), layout=layouts[i] if i < len(layouts) else "", device=device)
         for i in range(num_outputs)
     )
-
-
-def need_type(x: DataNode, where: str, right: frozenset[str]) -> None:
-    """Makes the source refuse batches of `x` whose type would give `where` other values than DALI's.
-
-    Args:
-        x: a node whose type is not known when the pipeline is defined.
-        where: the operator, for messages.
-        right: the names of NumPy's types with which its values are right.
-    """
-    pending, seen = [x.node], set()
-    while pending:
-        node = pending.pop()
-        operation = node._operation
-        if isinstance(operation, ConsumerOperation):
-            known = operation.source is not None and operation.source.has_type(node._output)
-            if not known:
-                operation.exact[node._output] = (where, operation.exact.get(node._output, (where, right))[1] & right)
-        elif operation.number not in seen:
-            seen.add(operation.number)
-            pending += operation.inputs
-
-
-def constant_values(where: str, value: DataNode) -> list[Any]:
-    """Returns the numbers of a constant's node; raises InvalidArgument if it varies."""
-    operation = value.node._operation
-    if operation.op != "constant":
-        raise InvalidArgument(f"{where} is {value!r}; Leat's workers take constants there, the same for every sample")
-    return list(operation.args["values"])
-
-
-def element(value: DataNode, i: int) -> DataNode:
-    """Returns element `i` of a node with several elements."""
-    part = apply("slice", value, axes=(0,), start=(i,), shape=(1,))
-    return DataNode(apply("reshape", part, shape=()), sizes=(), dtype=value.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.dali import _current, _node, types
+from leat.dali import _args, _current, _node, types
 from leat.dali._node import DataNode
 from leat.errors import InvalidArgument
 
@@ -50,13 +50,13 @@ def augmented(
         _current.add_seed(int(seed))
     for name, value in (("max_translate_abs", max_translate_abs), ("max_translate_rel", max_translate_rel)):
         if value is not None:
-            args[name] = _node.numbers(f"{where}: {name}", value)
+            args[name] = _args.numbers(f"{where}: {name}", value)
     if interp_type is not None:
         args["interpolation"] = types.filter_of(f"{where}: interp_type", interp_type)
     if fill_value is None:
         args["border"] = "edge"
     else:
-        args["fill_value"] = float(_node.number(f"{where}: fill_value", fill_value))
+        args["fill_value"] = float(_args.number(f"{where}: fill_value", fill_value))
     if _node.has_argument(op, "rule"):
         args["rule"] = "dali"
     return data.like(op, **args)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, fn
+from leat.dali import _args, fn
 from leat.dali._node import DataNode
 from leat.dali.auto_aug._common import augmented
 from leat.dali.auto_aug.core import Augmentation, augmentation, refused
@@ -46,7 +46,7 @@ def _changed(
 ) -> DataNode:
     """Applies one operation of `leat.fn.augment`."""
     where = f"augmentations.{operation}"
-    magnitude = _node.scalar(f"{where}: magnitude", magnitude, "float")
+    magnitude = _args.scalar(f"{where}: magnitude", magnitude, "float")
     return augmented(where, "augment", data, fill_value, interp_type, operation=operation, magnitude=magnitude)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _axes, _node, types
+from leat.dali import _args, _axes, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
@@ -17,7 +17,7 @@ def sizes_of(where: str, shape: Any) -> tuple[int, ...]:
     """Returns the sizes in an argument `shape`; None: those of a scalar."""
     if shape is None:
         return ()
-    found = _node.constant_values(where, shape) if isinstance(shape, DataNode) else _node.numbers(where, shape)
+    found = _args.constant_values(where, shape) if isinstance(shape, DataNode) else _args.numbers(where, shape)
     if any(each != int(each) or each < 0 for each in found):
         raise InvalidArgument(f"{where} = {shape!r:.80}; expected whole numbers, 0 or more")
     return tuple(int(each) for each in found)
@@ -50,7 +50,7 @@ def constant(
         raise InvalidArgument(f"{where}: fdata = {fdata!r:.60} and idata = {idata!r:.60}; expected one of them")
     argument, data, default = ("fdata", fdata, types.FLOAT) if idata is None else ("idata", idata, types.INT32)
     name = types.name_of(f"{where}: dtype", default if dtype is None else dtype)
-    given = np.array(_node.numbers(f"{where}: {argument}", data))
+    given = np.array(_args.numbers(f"{where}: {argument}", data))
     if not name.startswith("float") and name != "bool":
         bounds = np.iinfo(name)
         if np.isnan(given).any():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node
+from leat.dali import _args, _node
 from leat.dali._node import DataNode
 from leat.errors import InvalidArgument
 
@@ -64,7 +64,7 @@ def axes_of(where: str, x: DataNode, axes: Any, axis_names: Any) -> list[int]:
         if missing:
             raise InvalidArgument(f"{where}: axis_names = {axis_names!r}; the input has the layout {x.layout!r}")
         return [x.layout.index(name) for name in axis_names]
-    result = [int(each) for each in _node.numbers(f"{where}: axes", () if axes is None else axes)]
+    result = [int(each) for each in _args.numbers(f"{where}: axes", () if axes is None else axes)]
     if any(each < 0 for each in result):
         if x.ndim is None:
             raise InvalidArgument(f"{where}: axes = {axes!r} of a value whose number of axes is not known here")
@@ -75,11 +75,11 @@ def axes_of(where: str, x: DataNode, axes: Any, axis_names: Any) -> list[int]:
 def _values(where: str, value: Any, count: int) -> list[Any]:
     if isinstance(value, DataNode):
         if value.node._operation.op == "constant":
-            values = _node.constant_values(where, value)
+            values = _args.constant_values(where, value)
         elif value.ndim == 0 or count == 1 and value.ndim is None:
             values = [value]
         else:
-            values = [_node.element(value, i) for i in range(count)]
+            values = [_args.element(value, i) for i in range(count)]
     elif isinstance(value, (list, tuple)):
         values = list(value)
     else:
@@ -200,7 +200,7 @@ def _varying(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[
     """Applies a position or size that varies: a window of an image, or an offset of a part of constant size."""
     constant_size = part.extent and not part.is_end and not any(isinstance(each, DataNode) for each in part.extent)
     if constant_size and not part.rel_start and not part.rel_extent and len(part.axes) <= 2:
-        offsets = {f"offset_{i}": _node.scalar(f"{where}: start", each, "float") for i, each in enumerate(part.start)}
+        offsets = {f"offset_{i}": _args.scalar(f"{where}: start", each, "float") for i, each in enumerate(part.start)}
         return _node.apply(
             "slice",
             x,
@@ -231,7 +231,7 @@ def _varying(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[
         other = 1 - part.axes[0]
         place[other], extent[other] = 0.0, 1.0
     as_float = {
-        name: _node.scalar(f"{where}: {name}", each, "float")
+        name: _args.scalar(f"{where}: {name}", each, "float")
         for name, each in (("y", place[0]), ("x", place[1]), ("height", extent[0]), ("width", extent[1]))
     }
     return _node.apply("window", x, normalized_anchor=rel, normalized_shape=rel_extent, **as_float)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, _refused, types
+from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -34,7 +34,7 @@ def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: 
     pixels, turned = geometry.pixels_last(x)
     name = None if dtype is None else types.name_of(f"{where}: dtype", dtype)
     if x.dtype is None:
-        _node.need_type(x, where, _FLOATS | {"uint8", *(() if op == "color_twist" else ("int32", "int64"))})
+        _args.need_type(x, where, _FLOATS | {"uint8", *(() if op == "color_twist" else ("int32", "int64"))})
     if op == "color_twist" and x.dtype not in (None, "uint8", *_FLOATS):
         result = _mapped(op, _node.cast(pixels, "float32"), "float32", varying, **args)
         result = _typed_as(result + _middle_of_bytes(**varying), name, x.dtype)
@@ -53,7 +53,7 @@ def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: 
 
 
 def _mapped(op: str, x: DataNode, name: str | None, varying: dict[str, Any], **args: Any) -> DataNode:
-    scalars = {key: _node.scalar(f"fn.{op}: {key}", value, "float") for key, value in varying.items()}
+    scalars = {key: _args.scalar(f"fn.{op}: {key}", value, "float") for key, value in varying.items()}
     node = _node.apply(op, x, dtype=name, **scalars, **args)
     return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=name or x.dtype, device=x.device)
 
@@ -81,7 +81,7 @@ def cut(x: DataNode, dtype: str | None) -> DataNode:
 
 
 def _center(where: str, value: Any) -> list[float] | None:
-    return None if value is None else _node.numbers(f"{where}: contrast_center", value)
+    return None if value is None else _args.numbers(f"{where}: contrast_center", value)
 
 
 @operator("brightness")
@@ -185,12 +185,12 @@ def equalize(input: DataNode) -> DataNode:
 def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), window_size: Any = (0,)) -> DataNode:
     """Blurs the image."""
     where = "fn.gaussian_blur"
-    window = _node.numbers(f"{where}: window_size", window_size)
-    if len(window) != 1 or not isinstance(sigma, DataNode) and len(_node.numbers(f"{where}: sigma", sigma)) != 1:
+    window = _args.numbers(f"{where}: window_size", window_size)
+    if len(window) != 1 or not isinstance(sigma, DataNode) and len(_args.numbers(f"{where}: sigma", sigma)) != 1:
         raise Unimplemented(f"{where}: sigma and window_size of each axis; Leat blurs all axes alike")
     pixels, turned = geometry.pixels_last(geometry.wide(where, input, dtype))
     result = pixels.like(
-        "gaussian_blur", sigma=_node.scalar(f"{where}: sigma", sigma, "float"), window_size=int(window[0])
+        "gaussian_blur", sigma=_args.scalar(f"{where}: sigma", sigma, "float"), window_size=int(window[0])
     )
     return geometry.typed(where, geometry.pixels_first(result) if turned else result, dtype)
 
@@ -198,7 +198,7 @@ def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), wi
 @operator("jpeg_compression_distortion")
 def jpeg_compression_distortion(input: DataNode, *, quality: Any = 50) -> DataNode:
     """Returns the image after JPEG compression of that quality."""
-    quality = _node.scalar("fn.jpeg_compression_distortion: quality", quality, "float")
+    quality = _args.scalar("fn.jpeg_compression_distortion: quality", quality, "float")
     return input.like("jpeg_compression_distortion", quality=quality)
 
 
@@ -223,7 +223,7 @@ def normalize(
         raise Unimplemented(_refused.ARGUMENTS[where, "batch"].of(f"{where}: batch = {batch!r:.40}"))
     name = types.name_of(f"{where}: dtype", dtype)
     args = {
-        key: None if each is None else _node.numbers(f"{where}: {key}", each)
+        key: None if each is None else _args.numbers(f"{where}: {key}", each)
         for key, each in (("mean", mean), ("stddev", stddev))
     }
     chosen = geometry.axes_of(where, input, axes, axis_names) or None
@@ -276,15 +276,15 @@ def erase(
         "axes": plane_of(where, input, axes, axis_names, "HW"),
         "normalized": bool(normalized or normalized_anchor),
         "centered_anchor": bool(centered_anchor),
-        "fill_value": _node.numbers(f"{where}: fill_value", fill_value),
+        "fill_value": _args.numbers(f"{where}: fill_value", fill_value),
     }
     if not isinstance(anchor, DataNode) and not isinstance(shape, DataNode):
-        corners, extents = _node.numbers(f"{where}: anchor", anchor), _node.numbers(f"{where}: shape", shape)
+        corners, extents = _args.numbers(f"{where}: anchor", anchor), _args.numbers(f"{where}: shape", shape)
         return input.like("erase", anchor=corners or None, shape=extents or None, **args)
     if len(args["axes"]) != 2:  # type: ignore[arg-type]
         raise InvalidArgument(f"{where}: a region that varies from sample to sample has two axes")
     places = []
     for name, value in (("anchor", anchor), ("shape", shape)):
-        parts = [_node.element(value, i) for i in (0, 1)] if isinstance(value, DataNode) else _node.numbers(name, value)
-        places += [_node.scalar(f"{where}: {name}", each, "float") for each in parts]
+        parts = [_args.element(value, i) for i in (0, 1)] if isinstance(value, DataNode) else _args.numbers(name, value)
+        places += [_args.scalar(f"{where}: {name}", each, "float") for each in parts]
     return input.like("erase", y=places[0], x=places[1], height=places[2], width=places[3], **args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from leat.dali import _node, _refused, types
+from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -60,8 +60,8 @@ def image_random_crop(
     node = _node.apply(
         "random_crop",
         decoded,
-        area=_node.numbers(f"{where}: random_area", random_area),
-        aspect=_node.numbers(f"{where}: random_aspect_ratio", random_aspect_ratio),
+        area=_args.numbers(f"{where}: random_area", random_area),
+        aspect=_args.numbers(f"{where}: random_aspect_ratio", random_aspect_ratio),
         attempts=num_attempts,
     )
     return _typed(where, DataNode(node, layout="HWC", sizes=decoded.sizes, dtype="uint8"), dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, _refused, types
+from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn._regions import ROWS_LAST, axes_of, plane_of, region, slice_arguments, sliced
@@ -111,7 +111,7 @@ class Crop:
         """Returns the window that DALI's arguments describe."""
         if rounding not in ("round", "truncate"):
             raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
-        _node.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a position in it has no effect
+        _args.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a position in it has no effect
         if isinstance(crop_d, DataNode) or crop_d:
             raise Unimplemented(_refused.ARGUMENTS[where, "crop_d"].of(f"{where}: crop_d = {crop_d!r:.60}"))
         for name, value in (("crop_h", crop_h), ("crop_w", crop_w)):
@@ -121,7 +121,7 @@ class Crop:
                 )
         size = None
         if crop is not None:
-            numbers = _node.numbers(f"{where}: crop", crop)
+            numbers = _args.numbers(f"{where}: crop", crop)
             if crop_h or crop_w:
                 raise InvalidArgument(f"{where}: crop is given, and crop_h or crop_w; expected one of them")
             if len(numbers) != 2:
@@ -131,7 +131,7 @@ class Crop:
             if not (crop_h and crop_w):
                 raise InvalidArgument(f"{where}: crop_w and crop_h must be provided together")
             size = (_whole(f"{where}: crop_h", crop_h), _whole(f"{where}: crop_w", crop_w))
-        y, x = (_node.scalar(f"{where}: crop_pos_{axis}", pos, "float") for axis, pos in (("y", pos_y), ("x", pos_x)))
+        y, x = (_args.scalar(f"{where}: crop_pos_{axis}", pos, "float") for axis, pos in (("y", pos_y), ("x", pos_x)))
         return cls(size, y, x, rounding)
 
     def applied(self, where: str, image: DataNode, policy: str = "error", fill: Sequence[float] = (0.0,)) -> DataNode:
@@ -186,7 +186,7 @@ def crop(
     """Returns a window of the image."""
     where = "fn.crop"
     window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
-    fill = _node.numbers(f"{where}: fill_values", fill_values)
+    fill = _args.numbers(f"{where}: fill_values", fill_values)
     return typed(where, window.applied(where, input, policy_of(where, out_of_bounds_policy), fill), dtype)
 
 
@@ -217,7 +217,7 @@ def slice(
     chosen = plane_of(where, data, axes, axis_names, "WH")
     part = slice_arguments(where, data, anchor, shape_input, named, normalized_anchor, normalized_shape, chosen)
     policy = policy_of(where, out_of_bounds_policy)
-    return typed(where, sliced(where, data, part, policy, _node.numbers(f"{where}: fill_values", fill_values)), dtype)
+    return typed(where, sliced(where, data, part, policy, _args.numbers(f"{where}: fill_values", fill_values)), dtype)
 
 
 @operator("crop_mirror_normalize")
@@ -259,9 +259,9 @@ def crop_mirror_normalize(
         crop=window.size,
         pos_y=window.y,
         pos_x=window.x,
-        mirror=_node.scalar(f"{where}: mirror", mirror, "bool"),
-        mean=_node.numbers(f"{where}: mean", mean),
-        std=_node.numbers(f"{where}: std", std),
+        mirror=_args.scalar(f"{where}: mirror", mirror, "bool"),
+        mean=_args.numbers(f"{where}: mean", mean),
+        std=_args.numbers(f"{where}: std", std),
         scale=scale,
         shift=shift,
         dtype=name,
@@ -269,7 +269,7 @@ def crop_mirror_normalize(
         pad_output=bool(pad_output),
         rounding=rounding,
         out_of_bounds_policy=policy,
-        fill_values=_node.numbers(f"{where}: fill_values", fill_values),
+        fill_values=_args.numbers(f"{where}: fill_values", fill_values),
     )
     sizes = pixels.sizes if pixels.sizes is not None and len(pixels.sizes) == 3 else (None, None, None)
     if window.size is not None and policy != "trim":
@@ -283,13 +283,13 @@ def crop_mirror_normalize(
 def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: Any = 0) -> DataNode:
     """Mirrors the image."""
     where = "fn.flip"
-    _node.scalar(f"{where}: depthwise", depthwise, "bool")  # an image has no depth that could be mirrored
+    _args.scalar(f"{where}: depthwise", depthwise, "bool")  # an image has no depth that could be mirrored
     pixels, turned = pixels_last(input)
     node = _node.apply(
         "flip",
         pixels,
-        horizontal=_node.scalar(f"{where}: horizontal", horizontal, "bool"),
-        vertical=_node.scalar(f"{where}: vertical", vertical, "bool"),
+        horizontal=_args.scalar(f"{where}: horizontal", horizontal, "bool"),
+        vertical=_args.scalar(f"{where}: vertical", vertical, "bool"),
     )
     height, width = pixels.sizes[:2] if pixels.sizes is not None and len(pixels.sizes) == 3 else (None, None)
     return image_of(pixels, node, height, width, turned=turned)
@@ -302,12 +302,12 @@ def rule_of(op: str) -> str | None:
 
 def _warped(where: str, op: str, x: DataNode, size: Any, fill_value: Any, interp_type: Any, **args: Any) -> DataNode:
     pixels, turned = pixels_last(x)
-    sizes = [round(each) for each in _node.numbers(f"{where}: size", size)]
+    sizes = [round(each) for each in _args.numbers(f"{where}: size", size)]
     node = _node.apply(
         op,
         pixels,
         size=sizes or None,
-        fill_value=None if fill_value is None else _node.numbers(f"{where}: fill_value", fill_value),
+        fill_value=None if fill_value is None else _args.numbers(f"{where}: fill_value", fill_value),
         interpolation=types.filter_of(f"{where}: interp_type", interp_type),
         rule=rule_of(op),
         **args,
@@ -360,7 +360,7 @@ def rotate(
     where = "fn.rotate"
     if axis is not None:
         raise Unimplemented(_refused.ARGUMENTS[where, "axis"].of(f"{where}: axis = {axis!r:.60}"))
-    turn = _node.scalar(f"{where}: angle", angle, "float")
+    turn = _args.scalar(f"{where}: angle", angle, "float")
     size = size if keep_size or np.size(size) or isinstance(size, DataNode) else _rotated_size(input, turn)
     pixels = wide(where, input, dtype)
     result = _warped(where, "rotate", pixels, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))
@@ -381,11 +381,11 @@ def warp_affine(
 ) -> DataNode:
     """Maps the image by an affine map."""
     where = "fn.warp_affine"
-    values = _node.numbers(f"{where}: matrix", matrix)
+    values = _args.numbers(f"{where}: matrix", matrix)
     if mtx is not None:
         if values:
             raise InvalidArgument(f"{where}: matrix is given twice, as an input and as an argument")
-        values = _node.constant_values(f"{where}: its second input", mtx)
+        values = _args.constant_values(f"{where}: its second input", mtx)
     if len(values) != 6:
         raise InvalidArgument(f"{where}: matrix has {len(values)} numbers; expected two rows of three")
     pixels = wide(where, data, dtype)

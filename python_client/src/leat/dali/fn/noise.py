@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node
+from leat.dali import _args
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import colors
@@ -19,7 +19,7 @@ _RIGHT = frozenset(("uint8", "int32", "int64", "float16", "float32", "float64"))
 def _need_type(where: str, x: DataNode) -> None:
     """Requires a known type if workers would widen it, since the bounds of the type decide the result."""
     if x.dtype is None:
-        _node.need_type(x, where, _RIGHT)
+        _args.need_type(x, where, _RIGHT)
 
 
 @operator("noise.gaussian", random=True)
@@ -29,8 +29,8 @@ def gaussian(input: DataNode, *, mean: Any = 0.0, stddev: Any = 1.0) -> DataNode
     _need_type(where, input)
     result = input.like(
         "noise_gaussian",
-        mean=_node.scalar(f"{where}: mean", mean, "float"),
-        stddev=_node.scalar(f"{where}: stddev", stddev, "float"),
+        mean=_args.scalar(f"{where}: mean", mean, "float"),
+        stddev=_args.scalar(f"{where}: stddev", stddev, "float"),
     )
     return colors.cut(result, input.dtype)
 
@@ -53,10 +53,10 @@ def salt_and_pepper(
         salt_val, pepper_val = (high if salt_val is None else salt_val), (low if pepper_val is None else pepper_val)
     return input.like(
         "noise_salt_and_pepper",
-        prob=_node.scalar(f"{where}: prob", prob, "float"),
-        salt_vs_pepper=_node.scalar(f"{where}: salt_vs_pepper", salt_vs_pepper, "float"),
-        salt_val=None if salt_val is None else _node.numbers(f"{where}: salt_val", salt_val),
-        pepper_val=None if pepper_val is None else _node.numbers(f"{where}: pepper_val", pepper_val),
+        prob=_args.scalar(f"{where}: prob", prob, "float"),
+        salt_vs_pepper=_args.scalar(f"{where}: salt_vs_pepper", salt_vs_pepper, "float"),
+        salt_val=None if salt_val is None else _args.numbers(f"{where}: salt_val", salt_val),
+        pepper_val=None if pepper_val is None else _args.numbers(f"{where}: pepper_val", pepper_val),
         per_channel=bool(per_channel),
     )
 
@@ -68,5 +68,5 @@ def shot(input: DataNode, *, factor: Any = 20.0) -> DataNode:
     if not isinstance(factor, DataNode) and np.size(factor) == 1 and not np.ravel(factor)[0]:
         raise InvalidArgument(f"{where}: factor = {factor!r:.40}; expected more than 0; a small one gives little noise")
     _need_type(where, input)
-    result = input.like("noise_shot", factor=_node.scalar(f"{where}: factor", factor, "float"))
+    result = input.like("noise_shot", factor=_args.scalar(f"{where}: factor", factor, "float"))
     return colors.cut(result, input.dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leat._graphs.graph import Node
-from leat.dali import _node, types
+from leat.dali import _args, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
@@ -32,7 +32,7 @@ def _shape(where: str, shape: Any, like: DataNode | None) -> tuple[int, ...]:
         return like.sizes  # type: ignore[return-value]
     if shape is None:
         return ()
-    return tuple(int(each) for each in _node.numbers(f"{where}: shape", shape))
+    return tuple(int(each) for each in _args.numbers(f"{where}: shape", shape))
 
 
 def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
@@ -116,7 +116,7 @@ def coin_flip(
     where = "fn.random.coin_flip"
     sizes = _shape(where, shape, shape_like)
     if isinstance(probability, DataNode):
-        number = _node.scalar(f"{where}: probability", probability, "float")
+        number = _args.scalar(f"{where}: probability", probability, "float")
         if sizes:
             raise InvalidArgument(f"{where}: probability is a node and shape is given; expected one of them")
         flag = _node.apply("lt", _node.apply("uniform"), number)
@@ -141,14 +141,14 @@ def uniform(
     where = "fn.random.uniform"
     sizes = _shape(where, shape, shape_like)
     if values is not None:
-        drawn = _drawn(where, "choice", sizes, values=_node.numbers(f"{where}: values", values), dtype="float32")
+        drawn = _drawn(where, "choice", sizes, values=_args.numbers(f"{where}: values", values), dtype="float32")
         return _typed(where, drawn, sizes, "float32", dtype, "float32")
     bounds = range
     if isinstance(bounds, DataNode) or any(isinstance(each, DataNode) for each in bounds):
-        low, high = [_node.element(bounds, i) for i in (0, 1)] if isinstance(bounds, DataNode) else list(bounds)
+        low, high = [_args.element(bounds, i) for i in (0, 1)] if isinstance(bounds, DataNode) else list(bounds)
         unit = DataNode(_drawn(where, "uniform", sizes), sizes=sizes, dtype="float32")
         return _typed(where, (low + unit * (high - low)).node, sizes, "float32", dtype, "float32")
-    numbers = [float(each) for each in _node.numbers(f"{where}: range", bounds)]
+    numbers = [float(each) for each in _args.numbers(f"{where}: range", bounds)]
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         raise InvalidArgument(f"{where}: range = {bounds!r}; expected two numbers, the lesser first")
     drawn = _drawn(where, "uniform", sizes, low=numbers[0], high=numbers[1])
@@ -163,7 +163,7 @@ def normal(
     where = "fn.random.normal"
     sizes = _shape(where, shape, shape_like)
     args = {"mean": mean, "stddev": stddev}
-    scalars = {name: _node.scalar(f"{where}: {name}", value, "float") for name, value in args.items()}
+    scalars = {name: _args.scalar(f"{where}: {name}", value, "float") for name, value in args.items()}
     return _typed(where, _drawn(where, "normal", sizes, **scalars), sizes, "float32", dtype, "float32")
 
 
@@ -172,7 +172,7 @@ def choice(a: DataNode, shape_like: DataNode | None = None, *, p: Any = None, sh
     """Draws one of the given numbers; for a whole number n, one of 0 … n-1."""
     where = "fn.random.choice"
     sizes = _shape(where, shape, shape_like)
-    values = _node.constant_values(f"{where}: a", a)
+    values = _args.constant_values(f"{where}: a", a)
     if a.sizes == ():
         if a.dtype in ("float16", "float32"):
             raise InvalidArgument(
@@ -194,7 +194,7 @@ def choice(a: DataNode, shape_like: DataNode | None = None, *, p: Any = None, sh
 
 
 def _shares(where: str, p: Any, count: int) -> list[float]:
-    found = [float(each) for each in _node.numbers(f"{where}: p", p)]
+    found = [float(each) for each in _args.numbers(f"{where}: p", p)]
     if len(found) != count:
         raise InvalidArgument(
             f'{where}: Unexpected shape for argument "p". Expected {{{count}}}, but got {{{len(found)}}}'
@@ -217,6 +217,6 @@ def beta(
     where = "fn.random.beta"
     sizes = _shape(where, shape, shape_like)
     args = {
-        name: _node.scalar(f"{where}: {name}", value, "float") for name, value in (("alpha", alpha), ("beta", beta))
+        name: _args.scalar(f"{where}: {name}", value, "float") for name, value in (("alpha", alpha), ("beta", beta))
     }
     return _typed(where, _drawn(where, "beta", sizes, **args), sizes, "float32", dtype, "float32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.dali import _node, _refused, types
+from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -17,7 +17,7 @@ _MODES = ("default", "stretch", "not_larger", "not_smaller")
 
 def _extents(where: str, value: Any) -> list[float]:
     """Returns height and width; one number is both."""
-    numbers = [float(each) for each in _node.numbers(where, value)]
+    numbers = [float(each) for each in _args.numbers(where, value)]
     if len(numbers) == 1:
         numbers *= 2
     if len(numbers) != 2:
@@ -54,13 +54,13 @@ def size_arguments(where: str, options: dict[str, Any]) -> tuple[dict[str, Any],
         if mode != "default":
             raise InvalidArgument(f"{where}: {methods[0]} excludes mode = {mode!r}")
         key = methods[0].removeprefix("resize_")
-        args[key] = _node.scalar(f"{where}: {methods[0]}", options[methods[0]], "float")
+        args[key] = _args.scalar(f"{where}: {methods[0]}", options[methods[0]], "float")
         return args, (False, False)
     if methods[0] == "size":
         height, width = _extents(f"{where}: size", options["size"])
     else:
         height, width = (
-            float(_node.number(f"{where}: {name}", options[name] or 0.0)) for name in ("resize_y", "resize_x")
+            float(_args.number(f"{where}: {name}", options[name] or 0.0)) for name in ("resize_y", "resize_x")
         )
     if not height and not width:
         raise InvalidArgument(f"{where}: both sizes are 0; expected at least one")
@@ -182,12 +182,12 @@ def resize(input: DataNode, **options: Any) -> DataNode:
 def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
     """Returns the flips of a mask of directions: 1 is horizontal, 2 vertical, 3 both."""
     if isinstance(mirror, DataNode) and (mirror.flag is not None or mirror.dtype == "bool"):
-        return {"horizontal": _node.scalar(f"{where}: mirror", mirror, "bool")}
+        return {"horizontal": _args.scalar(f"{where}: mirror", mirror, "bool")}
     if isinstance(mirror, DataNode):
         whole = _node.cast(mirror, "int32")
         bits = {name: _node.binary("bitwise_and", whole, bit) for name, bit in (("horizontal", 1), ("vertical", 2))}
-        return {name: _node.scalar(f"{where}: mirror", bit, "bool") for name, bit in bits.items()}
-    mask = _node.number(f"{where}: mirror", mirror)
+        return {name: _args.scalar(f"{where}: mirror", bit, "bool") for name, bit in bits.items()}
+    mask = _args.number(f"{where}: mirror", mirror)
     if mask not in (0, 1, 2, 3):
         raise InvalidArgument(f"{where}: mirror = {mirror!r:.60}; expected 0, 1 (horizontal), 2 (vertical) or 3 (both)")
     return {"horizontal": bool(int(mask) & 1), "vertical": bool(int(mask) & 2)}
@@ -235,8 +235,8 @@ def random_resized_crop(
         "random_resized_crop",
         pixels,
         size=(height, width),
-        area=_node.numbers(f"{where}: random_area", random_area),
-        aspect=_node.numbers(f"{where}: random_aspect_ratio", random_aspect_ratio),
+        area=_args.numbers(f"{where}: random_area", random_area),
+        aspect=_args.numbers(f"{where}: random_aspect_ratio", random_aspect_ratio),
         attempts=num_attempts,
         interpolation=types.filter_of(f"{where}: interp_type", interp_type),
         antialias=bool(antialias),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from leat.dali import _axes, _node, types
+from leat.dali import _args, _axes, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn.geometry import axes_of
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _whole_numbers(where: str, value: Any) -> list[int]:
-    numbers = _node.constant_values(where, value) if isinstance(value, DataNode) else _node.numbers(where, value)
+    numbers = _args.constant_values(where, value) if isinstance(value, DataNode) else _args.numbers(where, value)
     if any(each != int(each) for each in numbers):
         raise InvalidArgument(f"{where} = {value!r:.80}; expected whole numbers")
     return [int(each) for each in numbers]
@@ -56,7 +56,7 @@ def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) 
     elif rel_shape is None:
         sizes, factors = [-1] * len(order), [1] * len(order)
     else:
-        factors = _node.numbers(f"{where}: rel_shape", rel_shape)
+        factors = _args.numbers(f"{where}: rel_shape", rel_shape)
         if len(factors) > len(order):
             raise InvalidArgument(f"{where}: rel_shape has {len(factors)} numbers for {len(order)} axes")
         sizes = [-1] * len(factors)
@@ -222,7 +222,7 @@ def pad(
     node = _node.apply(
         "pad",
         input,
-        fill_value=_node.number(f"{where}: fill_value", fill_value),
+        fill_value=_args.number(f"{where}: fill_value", fill_value),
         axes=chosen or None,
         align=multiple or None,
         shape=least or None,
@@ -252,7 +252,7 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
 @operator("cat")
 def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
     """Concatenates values along an axis."""
-    number = _node.number("fn.cat: axis", axis)
+    number = _args.number("fn.cat: axis", axis)
     place = axes_of("fn.cat", inputs[0], None if axis_name else [number], axis_name)[0]
     return joined("fn.cat", inputs, place)
 

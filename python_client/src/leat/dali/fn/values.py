@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leat.dali import _axes, _node, _refused, types
+from leat.dali import _args, _axes, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
@@ -51,7 +51,7 @@ def lookup_table(
     """Returns values[i] where x is keys[i]."""
     where = "fn.lookup_table"
     name = types.name_of(f"{where}: dtype", dtype)
-    names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
+    names, results = _args.numbers(f"{where}: keys", keys), _args.numbers(f"{where}: values", values)
     if len(names) != len(results):
         raise InvalidArgument(f"{where}: {len(names)} keys and {len(results)} values; expected as many")
     if not name.startswith("float"):
