@@ -2,7 +2,6 @@
 #include "core/plan/plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 #include <set>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "core/plan/checked_job.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/core/plan/small_plans.h"
 
 namespace leat {
 namespace {
@@ -18,47 +18,13 @@ using Samples = std::vector<uint64_t>;
 
 constexpr Order kOrders[] = {Order::kSequential, Order::kGlobalShuffle,
                              Order::kShardShuffle};
-constexpr LastBatch kPolicies[] = {LastBatch::kDrop, LastBatch::kFill,
-                                   LastBatch::kPad, LastBatch::kPartial,
-                                   LastBatch::kMask};
-
-JobSpec Spec(uint32_t batch, Order order = Order::kGlobalShuffle,
-             LastBatch last_batch = LastBatch::kDrop, uint32_t num_parts = 0) {
-  JobSpec spec;
-  spec.name = "job";
-  spec.seed = 7;
-  spec.batch = batch;
-  spec.order = order;
-  spec.last_batch = last_batch;
-  spec.num_parts = num_parts;
-  spec.shuffle_window = 4;
-  return spec;
-}
-
-ShardTable Table(uint64_t samples, uint64_t shard_size = 5) {
-  auto table = ShardTable::Uniform(samples, shard_size);
-  EXPECT_TRUE(table.ok()) << table.status();
-  return *std::move(table);
-}
-
-Samples SamplesOf(const Plan& plan, uint64_t epoch, uint64_t step,
-                  const std::vector<uint32_t>& rows) {
-  Samples samples(rows.size());
-  plan.Samples(epoch, step, rows, samples);
-  return samples;
-}
-
-std::vector<uint32_t> AllRows(uint32_t batch) {
-  std::vector<uint32_t> rows(batch);
-  std::iota(rows.begin(), rows.end(), 0u);
-  return rows;
-}
 
 // Returns all steps of an epoch in order.
 Samples Epoch(const Plan& plan, uint64_t epoch) {
   Samples all;
   for (uint64_t step = 0; step < plan.steps_per_epoch(); ++step) {
-    const Samples samples = SamplesOf(plan, epoch, step, AllRows(plan.batch()));
+    const Samples samples =
+        SamplesOf(plan, epoch, step, PlanRows(plan.batch()));
     all.insert(all.end(), samples.begin(), samples.end());
   }
   return all;
@@ -154,14 +120,14 @@ void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
     ASSERT_GT(batches.size(), 0u);
     ASSERT_EQ(plan.steps_per_epoch(), batches.size());
     for (size_t step = 0; step < batches.size(); ++step) {
-      ASSERT_EQ(SamplesOf(plan, epoch, step, AllRows(spec.batch)),
+      ASSERT_EQ(SamplesOf(plan, epoch, step, PlanRows(spec.batch)),
                 batches[step]);
       // Rows beyond the samples, at any position.
       JobSpec partial = spec;
       partial.last_batch = LastBatch::kPartial;
       const bool masks = spec.last_batch == LastBatch::kMask;
       const Samples held = masks ? SamplesOf(Plan(partial, table), epoch, step,
-                                             AllRows(spec.batch))
+                                             PlanRows(spec.batch))
                                  : batches[step];
       ASSERT_EQ(plan.rows_in(step),
                 spec.batch - std::count(held.begin(), held.end(), kNoSample));
@@ -174,15 +140,15 @@ void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
 
 TEST(Plan, AgreesWithASlowReferenceInEveryLayoutAndPolicy) {
   for (Order order : kOrders)
-    for (LastBatch last_batch : kPolicies)
+    for (LastBatch last_batch : kPlanPolicies)
       for (uint64_t samples : {1, 2, 3, 5, 7, 12, 16, 31, 50})
         for (uint32_t batch : {1, 2, 4, 6, 12})
           for (uint32_t parts = 0; parts <= batch; ++parts)
             if (parts == 0 || batch % parts == 0)
               for (bool mix : {false, true}) {
-                JobSpec spec = Spec(batch, order, last_batch, parts);
+                JobSpec spec = PlanSpec(batch, order, last_batch, parts);
                 spec.mix_parts = mix && parts > 0;
-                ExpectAsReference(spec, Table(samples));
+                ExpectAsReference(spec, PlanTable(samples));
               }
 }
 
@@ -191,18 +157,18 @@ TEST(Plan, AgreesWithASlowReferenceForIrregularShards) {
   const auto table = ShardTable::FromSizes(sizes);
   ASSERT_TRUE(table.ok());
   for (Order order : kOrders)
-    for (LastBatch last_batch : kPolicies)
+    for (LastBatch last_batch : kPlanPolicies)
       for (uint32_t parts : {0, 1, 2, 3, 4, 12})
-        ExpectAsReference(Spec(12, order, last_batch, parts), *table);
+        ExpectAsReference(PlanSpec(12, order, last_batch, parts), *table);
 }
 
 TEST(Plan, RotatingPartsMoveOnByOneEachEpoch) {
   for (Order order : kOrders)
-    for (LastBatch last_batch : kPolicies) {
-      JobSpec spec = Spec(12, order, last_batch, 3);
-      const Plan fixed(spec, Table(50));
+    for (LastBatch last_batch : kPlanPolicies) {
+      JobSpec spec = PlanSpec(12, order, last_batch, 3);
+      const Plan fixed(spec, PlanTable(50));
       spec.rotate_parts = true;
-      const Plan rotating(spec, Table(50));
+      const Plan rotating(spec, PlanTable(50));
       ASSERT_EQ(rotating.steps_per_epoch(), fixed.steps_per_epoch());
       for (uint64_t epoch : {0, 1, 2, 3, 7})
         for (uint64_t step = 0; step < fixed.steps_per_epoch(); ++step)
@@ -242,7 +208,7 @@ void ExpectStream(JobSpec spec, const ShardTable& table, uint64_t passes) {
   EXPECT_TRUE(plan.CheckEpoch(0).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(plan.CheckEpoch(1)));
   for (uint64_t step = 0;; ++step) {
-    const Samples all = SamplesOf(plan, 0, step, AllRows(spec.batch));
+    const Samples all = SamplesOf(plan, 0, step, PlanRows(spec.batch));
     EXPECT_EQ(plan.rows_in(step), spec.batch);
     for (uint32_t row = 0; row < spec.batch; ++row) {
       const uint32_t block = row / block_rows;
@@ -263,19 +229,21 @@ TEST(Plan, AStreamWalksPassAfterPassWithoutAGap) {
           if (parts == 0 || batch % parts == 0)
             for (bool rotate : {false, true})
               for (bool mix : {false, true}) {
-                JobSpec spec = Spec(batch, order, LastBatch::kStream, parts);
+                JobSpec spec =
+                    PlanSpec(batch, order, LastBatch::kStream, parts);
                 spec.rotate_parts = rotate;
                 spec.mix_parts = mix;
-                ExpectStream(spec, Table(samples), 7);
+                ExpectStream(spec, PlanTable(samples), 7);
               }
 }
 
 TEST(Plan, AStreamReachesItsLastStep) {
-  JobSpec spec = Spec(kMaxBatch, Order::kSequential, LastBatch::kStream, 1024);
+  JobSpec spec =
+      PlanSpec(kMaxBatch, Order::kSequential, LastBatch::kStream, 1024);
   spec.rotate_parts = true;
-  const Plan plan(spec, Table((uint64_t{1} << 40) - 87, 1u << 24));
+  const Plan plan(spec, PlanTable((uint64_t{1} << 40) - 87, 1u << 24));
   const Samples samples =
-      SamplesOf(plan, 0, kStreamSteps - 1, AllRows(kMaxBatch));
+      SamplesOf(plan, 0, kStreamSteps - 1, PlanRows(kMaxBatch));
   for (uint64_t sample : samples) ASSERT_LT(sample, plan.num_samples());
   for (uint32_t row = 1; row < 1024; ++row)
     ASSERT_EQ(samples[row], (samples[0] + row) % plan.num_samples());
@@ -285,11 +253,12 @@ TEST(Plan, GivesAnyRowsInAnyOrder) {
   std::mt19937 random(3);
   for (Order order : kOrders)
     for (uint32_t parts : {0, 4})
-      for (LastBatch last_batch : kPolicies) {
-        const Plan plan(Spec(64, order, last_batch, parts), Table(1001));
+      for (LastBatch last_batch : kPlanPolicies) {
+        const Plan plan(PlanSpec(64, order, last_batch, parts),
+                        PlanTable(1001));
         const uint64_t last = plan.steps_per_epoch() - 1;
-        const Samples all = SamplesOf(plan, 2, last, AllRows(64));
-        std::vector<uint32_t> rows = AllRows(64);
+        const Samples all = SamplesOf(plan, 2, last, PlanRows(64));
+        std::vector<uint32_t> rows = PlanRows(64);
         std::shuffle(rows.begin(), rows.end(), random);
         rows.resize(23);
         rows.push_back(rows.front());
@@ -301,16 +270,17 @@ TEST(Plan, GivesAnyRowsInAnyOrder) {
 
 TEST(Plan, GivesNothingForNoRows) {
   uint64_t untouched = 77;
-  Plan(Spec(4), Table(10)).Samples(0, 0, {}, std::span(&untouched, size_t{0}));
+  Plan(PlanSpec(4), PlanTable(10))
+      .Samples(0, 0, {}, std::span(&untouched, size_t{0}));
   EXPECT_EQ(untouched, 77u);
 }
 
 TEST(Plan, GlobalLayoutIsOneOrderWhateverTheBatch) {
   for (Order order : kOrders) {
     const Samples small =
-        Epoch(Plan(Spec(3, order, LastBatch::kDrop), Table(600)), 1);
+        Epoch(Plan(PlanSpec(3, order, LastBatch::kDrop), PlanTable(600)), 1);
     for (uint32_t batch : {1, 8, 600})
-      EXPECT_EQ(Epoch(Plan(Spec(batch, order), Table(600)), 1), small);
+      EXPECT_EQ(Epoch(Plan(PlanSpec(batch, order), PlanTable(600)), 1), small);
   }
 }
 
@@ -319,17 +289,17 @@ TEST(Plan, EpochsAndSeedsHaveOrdersOfTheirOwn) {
     std::set<Samples> orders;
     for (uint64_t seed : {0ull, 1ull, 1ull << 40, ~0ull})
       for (uint64_t epoch : {0ull, 1ull, 2ull, ~0ull}) {
-        JobSpec spec = Spec(10, order);
+        JobSpec spec = PlanSpec(10, order);
         spec.seed = seed;
-        orders.insert(Epoch(Plan(spec, Table(100)), epoch));
+        orders.insert(Epoch(Plan(spec, PlanTable(100)), epoch));
       }
     EXPECT_EQ(orders.size(), 16u);
   }
 }
 
 TEST(Plan, PartsHaveOrdersOfTheirOwn) {
-  const Plan plan(Spec(2, Order::kGlobalShuffle, LastBatch::kDrop, 2),
-                  Table(2000));
+  const Plan plan(PlanSpec(2, Order::kGlobalShuffle, LastBatch::kDrop, 2),
+                  PlanTable(2000));
   int equal = 0;
   for (uint64_t step = 0; step < plan.steps_per_epoch(); ++step) {
     const Samples samples = SamplesOf(plan, 0, step, {0, 1});
@@ -339,13 +309,13 @@ TEST(Plan, PartsHaveOrdersOfTheirOwn) {
 }
 
 TEST(Plan, AThousandMillionSamplesNeedNoMemory) {
-  const Plan plan(Spec(1024, Order::kGlobalShuffle, LastBatch::kPartial),
-                  Table(1'000'000'000, 1 << 20));
+  const Plan plan(PlanSpec(1024, Order::kGlobalShuffle, LastBatch::kPartial),
+                  PlanTable(1'000'000'000, 1 << 20));
   EXPECT_EQ(plan.steps_per_epoch(), 976'563u);
   EXPECT_EQ(plan.rows_in(976'562), 512u);
   std::set<uint64_t> seen;
   for (uint64_t step : {0, 1, 500'000, 976'562})
-    for (uint64_t sample : SamplesOf(plan, 3, step, AllRows(1024)))
+    for (uint64_t sample : SamplesOf(plan, 3, step, PlanRows(1024)))
       if (sample != kNoSample) {
         EXPECT_LT(sample, 1'000'000'000u);
         EXPECT_TRUE(seen.insert(sample).second);
@@ -357,8 +327,9 @@ TEST(Plan, AThousandMillionSamplesNeedNoMemory) {
 TEST(Plan, CutsTheLargestDatasetIntoTheMostParts) {
   const uint64_t samples = (uint64_t{1} << 48) - 1;
   const uint32_t parts = kMaxBatch;
-  const Plan plan(Spec(parts, Order::kSequential, LastBatch::kPartial, parts),
-                  Table(samples, uint64_t{1} << 32));
+  const Plan plan(
+      PlanSpec(parts, Order::kSequential, LastBatch::kPartial, parts),
+      PlanTable(samples, uint64_t{1} << 32));
   EXPECT_EQ(plan.steps_per_epoch(), uint64_t{1} << 28);
   EXPECT_EQ(SamplesOf(plan, 0, 0, {0, 1, parts / 2, parts - 1}),
             (Samples{0, (1u << 28) - 1, (uint64_t{1} << 47) - 1,
@@ -367,19 +338,19 @@ TEST(Plan, CutsTheLargestDatasetIntoTheMostParts) {
 }
 
 TEST(Plan, CanBeMoved) {
-  Plan a(Spec(4, Order::kShardShuffle), Table(100));
+  Plan a(PlanSpec(4, Order::kShardShuffle), PlanTable(100));
   const Samples want = Epoch(a, 0);
   Plan b(std::move(a));
   EXPECT_EQ(Epoch(b, 0), want);
 }
 
 TEST(Plan, ThreadsSeeOneOrder) {
-  const Plan plan(Spec(8, Order::kShardShuffle, LastBatch::kFill, 4),
-                  Table(500));
+  const Plan plan(PlanSpec(8, Order::kShardShuffle, LastBatch::kFill, 4),
+                  PlanTable(500));
   std::vector<Samples> want;
   for (uint64_t epoch = 0; epoch < 6; ++epoch) {
-    JobSpec spec = Spec(8, Order::kShardShuffle, LastBatch::kFill, 4);
-    want.push_back(Epoch(Plan(spec, Table(500)), epoch));
+    JobSpec spec = PlanSpec(8, Order::kShardShuffle, LastBatch::kFill, 4);
+    want.push_back(Epoch(Plan(spec, PlanTable(500)), epoch));
   }
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t)
@@ -388,100 +359,6 @@ TEST(Plan, ThreadsSeeOneOrder) {
         EXPECT_EQ(Epoch(plan, (i * (t + 1)) % 6), want[(i * (t + 1)) % 6]);
     });
   for (std::thread& thread : threads) thread.join();
-}
-
-TEST(Substitute, IsNeverTheSampleAndNeverTwiceTheSame) {
-  for (uint64_t samples : {17, 100, 1'000'000'000}) {
-    const Plan plan(Spec(1), Table(samples, 1 << 20));
-    for (uint64_t sample : {uint64_t{0}, samples / 2, samples - 1}) {
-      std::set<uint64_t> substitutes;
-      for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-        const uint64_t substitute = plan.Substitute(0, sample, attempt);
-        EXPECT_LT(substitute, samples);
-        EXPECT_NE(substitute, sample);
-        EXPECT_EQ(substitute, plan.Substitute(0, sample, attempt));
-        substitutes.insert(substitute);
-      }
-      EXPECT_EQ(substitutes.size(), kMaxSubstitutes);
-    }
-  }
-}
-
-TEST(Substitute, OfTinyDatasetsComesRoundAgain) {
-  const Plan one(Spec(1), Table(1));
-  EXPECT_EQ(one.Substitute(0, 0, 0), 0u);
-  const Plan two(Spec(1), Table(2));
-  for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-    EXPECT_EQ(two.Substitute(0, 0, attempt), 1u);
-    EXPECT_EQ(two.Substitute(0, 1, attempt), 0u);
-  }
-}
-
-TEST(Substitute, IsAnotherInAnotherEpochAndSpreadsOverAll) {
-  const Plan plan(Spec(1), Table(1000));
-  std::set<uint64_t> over_epochs, over_samples;
-  for (uint64_t i = 0; i < 1000; ++i) {
-    over_epochs.insert(plan.Substitute(i, 5, 0));
-    over_samples.insert(plan.Substitute(0, i, 0));
-  }
-  // 1000 draws of 1000 hit 632 on average, give or take 10.
-  EXPECT_NEAR(static_cast<double>(over_epochs.size()), 632, 50);
-  EXPECT_NEAR(static_cast<double>(over_samples.size()), 632, 50);
-}
-
-TEST(Partner, OfEveryRowIsAnotherAndEveryRowIsOnes) {
-  for (const uint32_t num_parts : {0u, 3u, 4u})
-    for (const LastBatch last_batch : kPolicies) {
-      const Plan plan(Spec(12, Order::kGlobalShuffle, last_batch, num_parts),
-                      Table(35));
-      for (uint64_t step = 0; step < plan.steps_per_epoch(); ++step) {
-        const Samples samples = SamplesOf(plan, 1, step, AllRows(12));
-        std::set<uint32_t> partners, rows;
-        for (uint32_t row = 0; row < 12; ++row) {
-          if (samples[row] == kNoSample) continue;
-          const uint32_t partner = plan.PartnerOf(1, step, row);
-          ASSERT_LT(partner, 12u);
-          EXPECT_FALSE(plan.IsPadding(1, step, partner));
-          if (plan.IsPadding(1, step, row)) continue;
-          EXPECT_NE(partner, row);
-          rows.insert(row);
-          partners.insert(partner);
-        }
-        EXPECT_EQ(rows.size(), plan.rows_in(step));
-        EXPECT_EQ(partners, rows) << "step " << step;
-      }
-    }
-}
-
-TEST(Partner, OfARowAloneIsItself) {
-  EXPECT_EQ(Plan(Spec(1), Table(3)).PartnerOf(0, 2, 0), 0u);
-  const Plan last(Spec(4, Order::kSequential, LastBatch::kPartial), Table(5));
-  EXPECT_EQ(last.PartnerOf(0, 1, 0), 0u);
-}
-
-TEST(Partner, IsAtADistanceThatIsDrawnForEachStep) {
-  const Plan plan(Spec(5), Table(5000));
-  std::vector<int> times(5);
-  for (uint64_t step = 0; step < 1000; ++step) {
-    const uint32_t shift = plan.PartnerOf(3, step, 0);
-    for (uint32_t row = 1; row < 5; ++row)
-      EXPECT_EQ(plan.PartnerOf(3, step, row), (row + shift) % 5);
-    ++times[shift];
-  }
-  EXPECT_EQ(times[0], 0);
-  for (int shift = 1; shift < 5; ++shift) EXPECT_NEAR(times[shift], 250, 60);
-  // Another seed and another epoch give other distances.
-  JobSpec other = Spec(5);
-  other.seed = 8;
-  const Plan reseeded(other, Table(5000));
-  int same_seed = 0, same_epoch = 0;
-  for (uint64_t step = 0; step < 1000; ++step) {
-    const uint32_t partner = plan.PartnerOf(3, step, 0);
-    same_seed += partner == reseeded.PartnerOf(3, step, 0);
-    same_epoch += partner == plan.PartnerOf(4, step, 0);
-  }
-  EXPECT_NEAR(same_seed, 250, 60);
-  EXPECT_NEAR(same_epoch, 250, 60);
 }
 
 }  // namespace
