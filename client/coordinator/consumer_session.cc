@@ -58,6 +58,43 @@ struct Session::Shared {
   std::optional<absl::Status> failure ABSL_GUARDED_BY(mu);  // the same
 };
 
+// Receives the messages of one stream.
+class Session::SharedReceiver final : public Receiver {
+ public:
+  explicit SharedReceiver(std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)) {}
+
+  void OnMessage(v1::ConsumerSessionResponse response) override {
+    {
+      MutexLock lock(&shared_->mu);
+      shared_->heard = true;
+      if (shared_->stopped) return shared_->Judge(response);
+    }
+    if (response.has_assignment())
+      shared_->on_assignment.Call(response.assignment());
+    if (response.has_failure())
+      shared_->on_failure.Call(FailureOf(response.failure()));
+    if (response.has_trace()) shared_->on_trace.Call(response.trace());
+    if (response.has_sheet()) shared_->on_sheet.Call(response.sheet());
+    if (response.settled()) shared_->on_settled.Call();
+  }
+
+  void OnClosed(const absl::Status& status) override {
+    {
+      MutexLock lock(&shared_->mu);
+      shared_->open = false;
+      shared_->ended.NotifyAll();
+      if (shared_->stopped) return;
+    }
+    shared_->on_lost.Call(status.ok()
+                              ? Unavailable("the coordinator ended the session")
+                              : status);
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+};
+
 Session::Session(const Config& config, v1::OpenConsumer open,
                  Callbacks callbacks, Opener opener)
     : config_(config),
@@ -91,7 +128,8 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     *request.mutable_stats() = callbacks_.stats();
     request.set_settle(settles);
     // A lost report does not matter.
-    settling_ = (stream_->Send(request) && settles) || settling_;
+    settling_ =
+        (stream_->Send(std::move(request)).ok() && settles) || settling_;
     return std::min(next_report_, spans_due);
   }
   if (stream_) {  // it has ended
@@ -106,35 +144,10 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     shared_->open = true;
   }
   settling_ = false;
-  stream_ = opener_(
-      [shared = shared_](const v1::ConsumerSessionResponse& response) {
-        {
-          MutexLock lock(&shared->mu);
-          shared->heard = true;
-          if (shared->stopped) return shared->Judge(response);
-        }
-        if (response.has_assignment())
-          shared->on_assignment.Call(response.assignment());
-        if (response.has_failure())
-          shared->on_failure.Call(FailureOf(response.failure()));
-        if (response.has_trace()) shared->on_trace.Call(response.trace());
-        if (response.has_sheet()) shared->on_sheet.Call(response.sheet());
-        if (response.settled()) shared->on_settled.Call();
-      },
-      [shared = shared_](const absl::Status& status) {
-        {
-          MutexLock lock(&shared->mu);
-          shared->open = false;
-          shared->ended.NotifyAll();
-          if (shared->stopped) return;
-        }
-        shared->on_lost.Call(
-            status.ok() ? Unavailable("the coordinator ended the session")
-                        : status);
-      });
+  stream_ = opener_(std::make_shared<SharedReceiver>(shared_));
   v1::ConsumerSessionRequest request;
   *request.mutable_open() = open_;
-  stream_->Send(request);
+  stream_->Send(std::move(request)).IgnoreError();
   next_report_ = now + config_.report_interval;
   return next_report_;
 }
@@ -146,7 +159,7 @@ void Session::SendSheet() {
   if (!sheet) return;
   v1::ConsumerSessionRequest request;
   *request.mutable_sheet() = *std::move(sheet);
-  stream_->Send(request);
+  stream_->Send(std::move(request)).IgnoreError();
 }
 
 // If the queue is full, spans are lost, which the collection does not count.
@@ -156,7 +169,7 @@ MonotonicTime Session::SendSpans(MonotonicTime now) {
   for (v1::ConsumerSpans& spans : due.messages) {
     v1::ConsumerSessionRequest request;
     *request.mutable_spans() = std::move(spans);
-    stream_->Send(request);
+    stream_->Send(std::move(request)).IgnoreError();
   }
   return due.next;
 }
@@ -168,7 +181,7 @@ void Session::SayLast() {
   *request.mutable_stats() = callbacks_.stats();
   const bool settles = Settles(/*at_stop=*/true);
   request.set_settle(settles && !settling_);
-  if (!stream_->Send(request)) return;
+  if (!stream_->Send(std::move(request)).ok()) return;
   if (settles) {
     const MonotonicTime until = Clock::Real().Now() + config_.farewell;
     MutexLock lock(&shared_->mu);
@@ -176,7 +189,8 @@ void Session::SayLast() {
            shared_->ended.WaitUntil(&shared_->mu, until)) {
     }
   }
-  stream_->Finish();
+  // The coordinator ends the stream when it has read all.
+  stream_->Close(absl::OkStatus());
   std::optional<absl::Status> failure;
   {
     const MonotonicTime until = Clock::Real().Now() + config_.farewell;

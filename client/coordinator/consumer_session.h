@@ -18,6 +18,7 @@
 #include "client/coordinator/span_reporter.h"
 #include "core/clock.h"
 #include "leat/v1/coordinator.pb.h"
+#include "rpc/call/stream.h"
 
 namespace leat::client {
 
@@ -63,19 +64,10 @@ class Session {
     std::function<void()> on_settled;
     std::function<bool(bool at_stop)> settles;
   };
-  // Stream is one connection. Send returns false if it is full or has ended.
-  class Stream {
-   public:
-    virtual ~Stream() = default;
-    virtual bool Send(const v1::ConsumerSessionRequest& request) = 0;
-    // Ends the sending: the coordinator ends the stream when it has read all.
-    virtual void Finish() = 0;
-    virtual void Cancel() = 0;
-  };
-  // `on_closed` is called exactly once, and is the last callback.
-  using Opener = std::function<std::shared_ptr<Stream>(
-      std::function<void(const v1::ConsumerSessionResponse&)> on_message,
-      std::function<void(const absl::Status&)> on_closed)>;
+  using Stream = rpc::Stream<v1::ConsumerSessionRequest>;
+  using Receiver = rpc::StreamHandler<v1::ConsumerSessionResponse>;
+  using Opener =
+      std::function<std::shared_ptr<Stream>(std::shared_ptr<Receiver>)>;
 
   Session(const Config& config, v1::OpenConsumer open, Callbacks callbacks,
           Opener opener);
@@ -89,6 +81,7 @@ class Session {
 
  private:
   struct Shared;
+  class SharedReceiver;
   MonotonicTime SendSpans(MonotonicTime now);
   void SendSheet();
   void SayLast();

@@ -65,37 +65,6 @@ class Handshakes {
   bool settled_ = false;
 };
 
-class SessionStream : public Session::Stream {
- public:
-  explicit SessionStream(
-      std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream)
-      : stream_(std::move(stream)) {}
-  bool Send(const v1::ConsumerSessionRequest& request) override {
-    return stream_->Send(request).ok();
-  }
-  void Finish() override { stream_->Close(absl::OkStatus()); }
-  void Cancel() override { stream_->Cancel(); }
-
- private:
-  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream_;
-};
-
-class SessionReceiver : public rpc::StreamHandler<v1::ConsumerSessionResponse> {
- public:
-  SessionReceiver(
-      std::function<void(const v1::ConsumerSessionResponse&)> on_message,
-      std::function<void(const absl::Status&)> on_closed)
-      : on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {}
-  void OnMessage(v1::ConsumerSessionResponse message) override {
-    on_message_(message);
-  }
-  void OnClosed(const absl::Status& status) override { on_closed_(status); }
-
- private:
-  const std::function<void(const v1::ConsumerSessionResponse&)> on_message_;
-  const std::function<void(const absl::Status&)> on_closed_;
-};
-
 // Index and job messages can be larger than gRPC's default of 4 MiB.
 constexpr int kMaxReceiveBytes = 256 << 20;
 
@@ -228,25 +197,19 @@ absl::Status Control::WatchPool(
 }
 
 Session::Opener Control::Sessions() const {
-  return [stub = coordinator_, channel = channel_, security = security_](
-             std::function<void(const v1::ConsumerSessionResponse&)> on_message,
-             std::function<void(const absl::Status&)> on_closed)
-             -> std::shared_ptr<Session::Stream> {
+  return [stub = coordinator_, channel = channel_,
+          security = security_](std::shared_ptr<Session::Receiver> receiver) {
     using Request = v1::ConsumerSessionRequest;
     using Response = v1::ConsumerSessionResponse;
-    auto stream = rpc::ClientStream<Response, Request>::Start(
+    return rpc::ClientStream<Response, Request>::Start(
         security, kMaxQueuedReports,
         [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
           return stub->PrepareAsyncConsumerSession(context, queue);
         },
-        [&](std::shared_ptr<rpc::Stream<Request>>) {
-          return std::make_shared<SessionReceiver>(std::move(on_message),
-                                                   std::move(on_closed));
-        },
+        [&](std::shared_ptr<rpc::Stream<Request>>) { return receiver; },
         std::make_shared<
             std::pair<std::shared_ptr<grpc::Channel>, std::shared_ptr<void>>>(
             channel, stub));
-    return std::make_shared<SessionStream>(std::move(stream));
   };
 }
 

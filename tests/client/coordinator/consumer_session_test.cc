@@ -25,12 +25,13 @@ class SessionTest : public ::testing::Test {
         : sent_(sent),
           on_sent_(std::move(on_sent)),
           on_finish_(std::move(on_finish)) {}
-    bool Send(const v1::ConsumerSessionRequest& request) override {
-      sent_->push_back(request);
+    absl::Status Send(v1::ConsumerSessionRequest request) override {
+      sent_->push_back(std::move(request));
       on_sent_();
-      return true;
+      return absl::OkStatus();
     }
-    void Finish() override { on_finish_(); }
+    size_t queued() const override { return 0; }
+    void Close(absl::Status) override { on_finish_(); }
     void Cancel() override {}
 
    private:
@@ -56,10 +57,9 @@ class SessionTest : public ::testing::Test {
                 [this](MonotonicTime) { return std::exchange(spans_, {}); },
             .on_settled = [this] { ++settled_; },
             .settles = [this](bool at_stop) { return settles_(at_stop); }},
-        [this](auto on_message, auto on_closed) {
+        [this](std::shared_ptr<Session::Receiver> receiver) {
           ++opened_;
-          message_ = std::move(on_message);
-          close_ = std::move(on_closed);
+          receiver_ = std::move(receiver);
           return std::make_shared<Stream>(
               &sent_, [this] { on_sent_(); }, [this] { on_finish_(); });
         });
@@ -67,7 +67,7 @@ class SessionTest : public ::testing::Test {
   // Returns how long after the end of a stream the next one is opened.
   Duration WaitAfterEnd() {
     const int opened = opened_;
-    close_(Unavailable("gone"));
+    receiver_->OnClosed(Unavailable("gone"));
     const MonotonicTime end = clock_.Now();
     while (opened_ == opened) {
       const MonotonicTime due = session_->Tick(clock_.Now());
@@ -88,9 +88,10 @@ class SessionTest : public ::testing::Test {
   std::function<bool(bool)> settles_ = [](bool) { return false; };
   std::function<void()> on_sent_ = [] {};
   // The coordinator ends the stream when it has read all.
-  std::function<void()> on_finish_ = [this] { close_(absl::OkStatus()); };
-  std::function<void(const v1::ConsumerSessionResponse&)> message_;
-  std::function<void(const absl::Status&)> close_;
+  std::function<void()> on_finish_ = [this] {
+    receiver_->OnClosed(absl::OkStatus());
+  };
+  std::shared_ptr<Session::Receiver> receiver_;
   std::optional<Session> session_;
 };
 
@@ -105,7 +106,7 @@ TEST_F(SessionTest, WaitsLongerEachTimeAndNotAsLongAsTheOthers) {
   EXPECT_EQ(WaitAfterEnd(), milliseconds(600));
   EXPECT_EQ(lost_, 4);
   // After a stream that has delivered, the backoff starts anew.
-  message_(v1::ConsumerSessionResponse());
+  receiver_->OnMessage(v1::ConsumerSessionResponse());
   session_->Tick(clock_.Now());
   EXPECT_EQ(WaitAfterEnd(), milliseconds(75));
 }
@@ -117,11 +118,11 @@ TEST_F(SessionTest, AFailureOfTheJobIsToldWithItsCodeAndIsAlwaysAnError) {
   response.mutable_failure()->set_message("too many");
   for (const int none : {0, -1, 17, 1 << 20}) {
     response.mutable_failure()->set_code(none);
-    message_(response);
+    receiver_->OnMessage(response);
     EXPECT_TRUE(absl::IsUnknown(failure_)) << none << failure_;
   }
   response.mutable_failure()->set_code(15);
-  message_(response);
+  receiver_->OnMessage(response);
   EXPECT_EQ(failure_, DataLoss("too many"));
 }
 
@@ -130,7 +131,7 @@ TEST_F(SessionTest, SpansGoOutWhenTheyAreDueAndNotWithReports) {
   const MonotonicTime report = session_->Tick(clock_.Now());
   v1::ConsumerSessionResponse response;
   response.mutable_trace()->set_collection(9);
-  message_(response);
+  receiver_->OnMessage(response);
   EXPECT_EQ(traced_, 9u);
   spans_.messages.resize(2);
   spans_.next = clock_.Now() + milliseconds(10);
@@ -169,7 +170,7 @@ TEST_F(SessionTest, AVerdictIsAskedForOnceAStream) {
   EXPECT_TRUE(sent_[0].has_stats());
   v1::ConsumerSessionResponse response;
   response.set_settled(true);
-  message_(response);
+  receiver_->OnMessage(response);
   EXPECT_EQ(settled_, 1);
   WaitAfterEnd();
   sent_.clear();
@@ -187,7 +188,7 @@ TEST_F(SessionTest, StopReportsOnceMoreAndWaitsForTheVerdict) {
     v1::ConsumerSessionResponse response;
     response.mutable_failure()->set_code(15);
     response.set_settled(true);
-    message_(response);
+    receiver_->OnMessage(response);
   };
   const MonotonicTime begin = Clock::Real().Now();
   session_->Stop();
@@ -204,13 +205,13 @@ TEST_F(SessionTest, StopDoesNotWaitLongForACoordinatorThatHangs) {
   sent_.clear();
   session_->Stop();
   EXPECT_EQ(sent_.size(), 1u);
-  close_(Unavailable("gone"));
+  receiver_->OnClosed(Unavailable("gone"));
 }
 
 TEST_F(SessionTest, AfterStopNothingIsTold) {
   Begin({});
   session_->Tick(clock_.Now());
-  on_finish_ = [this] { close_(Unavailable("gone")); };
+  on_finish_ = [this] { receiver_->OnClosed(Unavailable("gone")); };
   session_->Stop();
   EXPECT_EQ(lost_, 0);
   EXPECT_EQ(session_->Tick(clock_.Now()), MonotonicTime::max());
@@ -234,7 +235,7 @@ TEST_F(SessionStopTest, StopWaitsForACallbackThatHoldsNoLock) {
   std::thread deliver([this] {
     v1::ConsumerSessionResponse response;
     response.mutable_assignment();
-    message_(response);
+    receiver_->OnMessage(response);
   });
   running_.wait();
   // A lock held during the callback would make this wait for ever.
