@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/api/admin.h"
 
+#include <utility>
+
 #include "client/coordinator/message_json.h"
 #include "core/status.h"
 #include "rpc/wire/times.h"
@@ -16,100 +18,126 @@ google::protobuf::Duration ProtoOf(absl::Duration duration) {
   return rpc::ToProto(absl::ToChronoNanoseconds(duration));
 }
 
-}  // namespace
-
-template <class Request, class Response>
-absl::StatusOr<std::string> ControlAdmin::Get(
-    Control::AdminMethod<Request, Response> method, const Request& request) {
-  Response response;
-  absl::Status status = control_.Call(method, request, &response);
-  if (!status.ok()) return status;
-  return ToJsonNumbers(response).dump();
+// Sets the field of a request that says what it is about, if it has one.
+template <class Request>
+void SetName(std::string_view name, Request* request) {
+  if constexpr (requires { request->set_name(""); })
+    request->set_name(std::string(name));
+  else if constexpr (requires { request->set_dataset(""); })
+    request->set_dataset(std::string(name));
+  else if constexpr (requires { request->set_token(""); })
+    request->set_token(std::string(name));
+  else if constexpr (requires { request->set_code(""); })
+    request->set_code(std::string(name));
 }
 
-// Returns all pages as one answer.
-template <class Request, class Response>
-absl::StatusOr<std::string> ControlAdmin::GetAll(
-    Control::AdminMethod<Request, Response> method) {
-  Response all;
+template <class Stub, class Request, class Response>
+using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&,
+                                      Response*);
+
+// Makes one call, and drops its response.
+template <class Stub, class Request, class Response>
+absl::Status Send(Control& control, Method<Stub, Request, Response> method,
+                  const Request& request) {
+  Response response;
+  return control.Call(method, request, &response);
+}
+template <class Stub, class Request, class Response>
+absl::Status SendNamed(Control& control, Method<Stub, Request, Response> method,
+                       std::string_view name) {
   Request request;
+  SetName(name, &request);
+  return Send(control, method, request);
+}
+
+// Returns the response as JSON; all pages of a list are one answer.
+template <class Stub, class Request, class Response>
+absl::StatusOr<std::string> Ask(Control& control,
+                                Method<Stub, Request, Response> method,
+                                Request request) {
+  constexpr bool kPaged = requires { request.set_page_token(""); };
+  Response all;
   std::string token;
   do {
-    request.set_page_token(token);
+    if constexpr (kPaged) request.set_page_token(token);
     Response page;
-    absl::Status status = control_.Call(method, request, &page);
-    if (!status.ok()) return status;
-    token = page.next_page_token();
-    if (!token.empty() && token == request.page_token())
-      return Internal("the coordinator gives page \"{}\" twice", token);
-    page.clear_next_page_token();
+    RETURN_IF_ERROR(control.Call(method, request, &page));
+    if constexpr (kPaged) {
+      token = page.next_page_token();
+      if (!token.empty() && token == request.page_token())
+        return Internal("the coordinator gives page \"{}\" twice", token);
+    }
     all.MergeFrom(page);
   } while (!token.empty());
   nlohmann::json json = ToJsonNumbers(all);
-  json.erase("next_page_token");
+  if constexpr (kPaged) json.erase("next_page_token");
   return json.dump();
 }
-
-template <class Request, class Response>
-absl::Status ControlAdmin::Do(Control::AdminMethod<Request, Response> method,
-                              std::string_view name) {
+template <class Stub, class Request, class Response>
+absl::StatusOr<std::string> AskNamed(Control& control,
+                                     Method<Stub, Request, Response> method,
+                                     std::string_view name) {
   Request request;
-  request.set_name(std::string(name));
-  Response response;
-  return control_.Call(method, request, &response);
+  SetName(name, &request);
+  return Ask(control, method, std::move(request));
 }
 
 using Stub = v1::AdminService::Stub;
+using Pools = v1::PoolService::Stub;
 
-absl::StatusOr<std::string> ControlAdmin::GetStatus() {
-  return Get(&Stub::GetStatus, v1::GetStatusRequest());
+}  // namespace
+
+absl::StatusOr<std::string> ControlAdmin::Get(std::string_view what,
+                                              std::string_view name) {
+  if (what == "status") return AskNamed(control_, &Stub::GetStatus, name);
+  if (what == "workers") return AskNamed(control_, &Stub::ListWorkers, name);
+  if (what == "jobs") return AskNamed(control_, &Stub::ListJobs, name);
+  if (what == "datasets") return AskNamed(control_, &Stub::ListDatasets, name);
+  if (what == "consumers")
+    return AskNamed(control_, &Stub::ListConsumers, name);
+  if (what == "pools") return AskNamed(control_, &Pools::ListPools, name);
+  if (what == "tokens")
+    return AskNamed(control_, &Stub::ListAccessTokens, name);
+  if (what != "shards")
+    return InvalidArgument(
+        "\"{}\": want status, workers, jobs, datasets, shards, consumers, "
+        "pools or tokens",
+        what);
+  if (name.empty())
+    return InvalidArgument("shards: want the name of a dataset");
+  return AskNamed(control_, &Stub::ListShards, name);
 }
-absl::StatusOr<std::string> ControlAdmin::ListWorkers() {
-  return GetAll(&Stub::ListWorkers);
+
+absl::Status ControlAdmin::Do(std::string_view verb, std::string_view name) {
+  if (verb == "delete-job") return SendNamed(control_, &Stub::DeleteJob, name);
+  if (verb == "delete-dataset")
+    return SendNamed(control_, &Stub::DeleteDataset, name);
+  if (verb == "refresh-dataset")
+    return SendNamed(control_, &Stub::RefreshDataset, name);
+  if (verb == "drain") return SendNamed(control_, &Stub::DrainWorker, name);
+  if (verb == "undrain") return SendNamed(control_, &Stub::UndrainWorker, name);
+  if (verb == "revoke-token")
+    return SendNamed(control_, &Stub::RevokeAccessToken, name);
+  if (verb == "unmute") return SendNamed(control_, &Stub::UnmuteFinding, name);
+  return InvalidArgument(
+      "\"{}\": want delete-job, delete-dataset, refresh-dataset, drain, "
+      "undrain, revoke-token or unmute",
+      verb);
 }
-absl::StatusOr<std::string> ControlAdmin::ListJobs() {
-  return GetAll(&Stub::ListJobs);
-}
-absl::StatusOr<std::string> ControlAdmin::ListDatasets() {
-  return GetAll(&Stub::ListDatasets);
-}
-absl::StatusOr<std::string> ControlAdmin::ListShards(std::string_view dataset) {
-  v1::ListShardsRequest request;
-  request.set_dataset(std::string(dataset));
-  return Get(&Stub::ListShards, request);
-}
-absl::StatusOr<std::string> ControlAdmin::ListConsumers() {
-  return GetAll(&Stub::ListConsumers);
-}
+
 absl::StatusOr<std::string> ControlAdmin::GetBottleneck(std::string_view job,
                                                         absl::Duration since) {
   v1::GetBottleneckRequest request;
   request.set_job(std::string(job));
   *request.mutable_since() = ProtoOf(since);
-  return Get(&Stub::GetBottleneck, request);
-}
-absl::Status ControlAdmin::DeleteJob(std::string_view name) {
-  return Do<v1::DeleteJobRequest>(&Stub::DeleteJob, name);
-}
-absl::Status ControlAdmin::DeleteDataset(std::string_view name) {
-  return Do<v1::DeleteDatasetRequest>(&Stub::DeleteDataset, name);
-}
-absl::Status ControlAdmin::RefreshDataset(std::string_view name) {
-  return Do<v1::RefreshDatasetRequest>(&Stub::RefreshDataset, name);
-}
-absl::Status ControlAdmin::DrainWorker(std::string_view name) {
-  return Do<v1::DrainWorkerRequest>(&Stub::DrainWorker, name);
-}
-absl::Status ControlAdmin::UndrainWorker(std::string_view name) {
-  return Do<v1::UndrainWorkerRequest>(&Stub::UndrainWorker, name);
+  return Ask(control_, &Stub::GetBottleneck, std::move(request));
 }
 absl::Status ControlAdmin::SetLogLevel(std::string_view level,
                                        std::string_view worker) {
   v1::SetLogLevelRequest request;
   request.set_level(std::string(level));
   request.set_worker(std::string(worker));
-  v1::SetLogLevelResponse response;
-  return control_.Call(&Stub::SetLogLevel, request, &response);
+  return Send(control_, &Stub::SetLogLevel, request);
 }
 
 absl::StatusOr<std::string> ControlAdmin::CreateAccessToken(
@@ -119,24 +147,7 @@ absl::StatusOr<std::string> ControlAdmin::CreateAccessToken(
   request.set_name(std::string(name));
   if (lifetime > absl::ZeroDuration())
     request.mutable_lifetime()->set_seconds(absl::ToInt64Seconds(lifetime));
-  return Get(&Stub::CreateAccessToken, request);
-}
-absl::StatusOr<std::string> ControlAdmin::ListAccessTokens() {
-  return Get(&Stub::ListAccessTokens, v1::ListAccessTokensRequest());
-}
-absl::Status ControlAdmin::RevokeAccessToken(std::string_view token) {
-  v1::RevokeAccessTokenRequest request;
-  request.set_token(std::string(token));
-  v1::RevokeAccessTokenResponse response;
-  return control_.Call(&Stub::RevokeAccessToken, request, &response);
-}
-
-absl::StatusOr<std::string> ControlAdmin::ListPools() {
-  v1::ListPoolsResponse response;
-  const absl::Status status = control_.Call(&v1::PoolService::Stub::ListPools,
-                                            v1::ListPoolsRequest(), &response);
-  if (!status.ok()) return status;
-  return ToJsonNumbers(response).dump();
+  return Ask(control_, &Stub::CreateAccessToken, std::move(request));
 }
 absl::Status ControlAdmin::SetPool(std::string_view name, uint32_t min,
                                    uint32_t max) {
@@ -144,8 +155,7 @@ absl::Status ControlAdmin::SetPool(std::string_view name, uint32_t min,
   request.set_name(std::string(name));
   request.set_min(min);
   request.set_max(max);
-  v1::SetPoolResponse response;
-  return control_.Call(&v1::PoolService::Stub::SetPool, request, &response);
+  return Send(control_, &Pools::SetPool, request);
 }
 absl::Status ControlAdmin::WatchPool(
     std::string_view name, absl::Duration within,
@@ -184,14 +194,7 @@ absl::Status ControlAdmin::MuteFinding(std::string_view code,
   request.set_code(std::string(code));
   if (lifetime > absl::ZeroDuration())
     *request.mutable_lifetime() = ProtoOf(lifetime);
-  v1::MuteFindingResponse response;
-  return control_.Call(&Stub::MuteFinding, request, &response);
-}
-absl::Status ControlAdmin::UnmuteFinding(std::string_view code) {
-  v1::UnmuteFindingRequest request;
-  request.set_code(std::string(code));
-  v1::UnmuteFindingResponse response;
-  return control_.Call(&Stub::UnmuteFinding, request, &response);
+  return Send(control_, &Stub::MuteFinding, request);
 }
 
 }  // namespace leat::client

@@ -65,32 +65,6 @@ std::string_view OrEmpty(const char* string) {
   return string == nullptr ? std::string_view() : std::string_view(string);
 }
 
-absl::StatusOr<std::string> Get(Admin& admin, std::string_view what,
-                                const char* name) {
-  if (what == "status") return admin.GetStatus();
-  if (what == "workers") return admin.ListWorkers();
-  if (what == "jobs") return admin.ListJobs();
-  if (what == "datasets") return admin.ListDatasets();
-  if (what == "consumers") return admin.ListConsumers();
-  if (what == "shards") {
-    if (name == nullptr)
-      return InvalidArgument("shards: want the name of a dataset");
-    return admin.ListShards(name);
-  }
-  return InvalidArgument(
-      "\"{}\": want status, workers, jobs, datasets, shards or consumers",
-      what);
-}
-
-absl::Status Do(Admin& admin, std::string_view verb, std::string_view name) {
-  if (verb == "delete-job") return admin.DeleteJob(name);
-  if (verb == "delete-dataset") return admin.DeleteDataset(name);
-  if (verb == "drain") return admin.DrainWorker(name);
-  if (verb == "undrain") return admin.UndrainWorker(name);
-  return InvalidArgument(
-      "\"{}\": want delete-job, delete-dataset, drain or undrain", verb);
-}
-
 }  // namespace
 }  // namespace leat::client
 
@@ -140,7 +114,7 @@ leat_status* leat_service_get(leat_service* service, const char* what,
   const absl::StatusOr<std::string> text =
       std::string_view(what) == "private"
           ? held->PrivateJson()
-          : leat::client::Get(held->admin(), what, name);
+          : held->admin().Get(what, leat::client::OrEmpty(name));
   if (!text.ok()) return ToC(text.status());
   *json = ToC(*text);
   return nullptr;
@@ -152,7 +126,7 @@ leat_status* leat_service_do(leat_service* service, const char* verb,
   if (verb == nullptr) return NullArgument(__func__, "verb");
   if (name == nullptr) return NullArgument(__func__, "name");
   const std::shared_ptr<leat::Service> held = service->service;
-  return ToC(leat::client::Do(held->admin(), verb, name));
+  return ToC(held->admin().Do(verb, name));
 }
 
 leat_status* leat_job_create(leat_service* service, const char* spec_json,

@@ -49,32 +49,27 @@ std::optional<TlsProbe> ProbeTls(const ConnectOptions& options,
 class Admin {
  public:
   virtual ~Admin() = default;
-  // Returns leat.v1.GetStatusResponse: health, findings, workers and jobs.
-  virtual absl::StatusOr<std::string> GetStatus() = 0;
-  // Returns leat.v1.ListWorkersResponse.
-  virtual absl::StatusOr<std::string> ListWorkers() = 0;
-  // Returns leat.v1.ListJobsResponse.
-  virtual absl::StatusOr<std::string> ListJobs() = 0;
-  // Returns leat.v1.ListDatasetsResponse.
-  virtual absl::StatusOr<std::string> ListDatasets() = 0;
-  // Returns leat.v1.ListShardsResponse: the owners of each shard of a dataset.
-  virtual absl::StatusOr<std::string> ListShards(std::string_view dataset) = 0;
-  // Returns leat.v1.ListConsumersResponse.
-  virtual absl::StatusOr<std::string> ListConsumers() = 0;
+  // Returns a list or a state: the response of the call in brackets. `what` is
+  // "status" (GetStatus: health, findings, workers and jobs), "workers"
+  // (ListWorkers), "jobs" (ListJobs), "datasets" (ListDatasets), "consumers"
+  // (ListConsumers), "shards" (ListShards: the owners of each shard of the
+  // dataset `name`), "pools" (ListPools) or "tokens" (ListAccessTokens, without
+  // the secrets). kInvalidArgument: another word, or "shards" without a name.
+  virtual absl::StatusOr<std::string> Get(std::string_view what,
+                                          std::string_view name = "") = 0;
+  // Changes what `name` names. kInvalidArgument: another verb than these.
+  // "delete-job": a job's consumers continue, but no other can attach to it.
+  // "delete-dataset": a dataset and its index; kFailedPrecondition: jobs use
+  // it. "refresh-dataset": a dataset is listed again, for future jobs; the call
+  // waits until that is done. "drain": a worker's shards are taken away; it
+  // finishes the rows that were requested. "undrain": a drained worker gets
+  // shards again. "revoke-token": an access token, by its ID or its name, is
+  // invalid at once. "unmute": the mute of a code's findings ends.
+  virtual absl::Status Do(std::string_view verb, std::string_view name) = 0;
   // Returns leat.v1.GetBottleneckResponse: what limits a job. `since`: the
   // period to look back, up to an hour.
   virtual absl::StatusOr<std::string> GetBottleneck(std::string_view job,
                                                     absl::Duration since) = 0;
-  // Deletes a job: its consumers continue, but no other can attach to it.
-  virtual absl::Status DeleteJob(std::string_view name) = 0;
-  // Deletes a dataset and its index. kFailedPrecondition: jobs use it.
-  virtual absl::Status DeleteDataset(std::string_view name) = 0;
-  // Lists a dataset again, for future jobs, and waits until that is done.
-  virtual absl::Status RefreshDataset(std::string_view name) = 0;
-  // Takes a worker's shards away; it finishes the rows that were requested.
-  virtual absl::Status DrainWorker(std::string_view name) = 0;
-  // Gives a drained worker shards again.
-  virtual absl::Status UndrainWorker(std::string_view name) = 0;
   // Changes how much a daemon logs: "trace", "debug", "info", "warn", "error".
   // `worker` empty: the coordinator's level.
   virtual absl::Status SetLogLevel(std::string_view level,
@@ -84,12 +79,6 @@ class Admin {
   virtual absl::StatusOr<std::string> CreateAccessToken(
       std::string_view role, std::string_view name,
       absl::Duration lifetime) = 0;
-  // Returns leat.v1.ListAccessTokensResponse, without the secrets.
-  virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
-  // Makes an access token invalid at once. `token` is the token's ID or its name.
-  virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
-  // Returns leat.v1.ListPoolsResponse.
-  virtual absl::StatusOr<std::string> ListPools() = 0;
   // Sets how many workers a pool may have. `max` 0: the pool's bounds are removed.
   virtual absl::Status SetPool(std::string_view name, uint32_t min,
                                uint32_t max) = 0;
@@ -106,11 +95,9 @@ class Admin {
   virtual absl::Status WatchEvents(
       const EventsQuery& query,
       const std::function<bool(std::string_view json)>& on_events) = 0;
-  // Mutes the findings of a code. `lifetime` zero: until UnmuteFinding.
+  // Mutes the findings of a code. `lifetime` zero: until "unmute".
   virtual absl::Status MuteFinding(std::string_view code,
                                    absl::Duration lifetime) = 0;
-  // Ends the mute.
-  virtual absl::Status UnmuteFinding(std::string_view code) = 0;
 };
 
 }  // namespace leat

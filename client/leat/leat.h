@@ -80,13 +80,16 @@ LEAT_EXPORT const char* leat_service_address(const leat_service* service);
  * existed; no call may begin afterwards. */
 LEAT_EXPORT void leat_service_free(leat_service* service);
 /* Returns a list or a state of the service: *json becomes the response of
- * proto/leat/v1/admin.proto. `what`: "status", "workers", "jobs", "datasets", "shards", "consumers",
+ * proto/leat/v1/admin.proto or pool.proto. `what`: "status", "workers", "jobs",
+ * "datasets", "shards", "consumers", "pools", "tokens" (as leat::Admin::Get),
  * "private" (as leat::Service::PrivateJson); `name`: the dataset for "shards",
  * otherwise NULL. */
 LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
                                           const char* what, const char* name,
                                           char** json);
-/* Changes the service. `verb`: "delete-job", "delete-dataset", "drain", "undrain". */
+/* Changes the service. `verb`: "delete-job", "delete-dataset",
+ * "refresh-dataset", "drain", "undrain", "revoke-token", "unmute" (as
+ * leat::Admin::Do). */
 LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
                                          const char* verb, const char* name);
 

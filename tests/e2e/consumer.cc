@@ -178,14 +178,8 @@ absl::Status Rate(const Flags& flags, Batches& batches) {
 }
 
 absl::Status Get(const Flags& flags, Admin& admin) {
-  absl::StatusOr<std::string> json = InvalidArgument("--get {}", flags.get);
-  if (flags.get == "status") json = admin.GetStatus();
-  if (flags.get == "workers") json = admin.ListWorkers();
-  if (flags.get == "jobs") json = admin.ListJobs();
-  if (flags.get == "datasets") json = admin.ListDatasets();
-  if (flags.get == "consumers") json = admin.ListConsumers();
-  RETURN_IF_ERROR(json.status());
-  Print(*json);
+  ASSIGN_OR_RETURN(const std::string json, admin.Get(flags.get));
+  Print(json);
   return absl::OkStatus();
 }
 

@@ -52,8 +52,7 @@ Table TokensTable(const Json& tokens, absl::Time now) {
 absl::StatusOr<int> ListToken(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     ASSIGN_OR_RETURN(Connection * connection, session.Connect());
-    ASSIGN_OR_RETURN(const std::string text,
-                     connection->admin().ListAccessTokens());
+    ASSIGN_OR_RETURN(const std::string text, connection->admin().Get("tokens"));
     View view;
     ASSIGN_OR_RETURN(view.data, ParseObject(text, "access tokens"));
     const Json& tokens = Items(view.data, "tokens");
@@ -73,7 +72,7 @@ absl::StatusOr<int> RevokeToken(Session& session) {
     return InvalidArgument("revoke: which one? want an id or a name");
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   return session.ForEach(tokens, [&](const std::string& name) -> absl::Status {
-    RETURN_IF_ERROR(connection->admin().RevokeAccessToken(name));
+    RETURN_IF_ERROR(connection->admin().Do("revoke-token", name));
     session.Say(fmt::format("access token \"{}\" is revoked", name));
     return absl::OkStatus();
   });

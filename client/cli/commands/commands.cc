@@ -38,13 +38,7 @@ absl::StatusOr<const Kind*> KindOf(std::string_view word) {
 }
 
 absl::StatusOr<Json> List(Admin& admin, const Kind& kind) {
-  if (kind.plural == "workers") return Parsed(admin.ListWorkers(), "workers");
-  if (kind.plural == "jobs") return Parsed(admin.ListJobs(), "jobs");
-  if (kind.plural == "datasets") {
-    return Parsed(admin.ListDatasets(), "datasets");
-  }
-  if (kind.plural == "pools") return Parsed(admin.ListPools(), "pools");
-  return Parsed(admin.ListConsumers(), "consumers");
+  return Parsed(admin.Get(kind.plural), kind.plural);
 }
 
 std::vector<std::string> NamesIn(const Kind& kind, const Json& answer) {
@@ -70,7 +64,7 @@ absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
   for (const absl::Status& error : KeepNamed(datasets, {name}, answer))
     return error;
   name = Text(Items(answer, "datasets")[0], "dataset.id");
-  return Parsed(admin.ListShards(name), "shards");
+  return Parsed(admin.Get("shards", name), "shards");
 }
 
 absl::StatusOr<bool> Confirmed(Session& session, std::string_view question) {
@@ -103,7 +97,7 @@ absl::StatusOr<int> RunStatus(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     ASSIGN_OR_RETURN(Connection * connection, session.Connect());
     ASSIGN_OR_RETURN(Json status,
-                     Parsed(connection->admin().GetStatus(), "status"));
+                     Parsed(connection->admin().Get("status"), "status"));
     const int exit_code = Unhealthy(status) ? kUnhealthy : kGood;
     return Session::Result{
         StatusView(std::move(status), session.environment().now()), exit_code};
@@ -286,7 +280,7 @@ absl::StatusOr<int> RunDelete(Session& session) {
   Admin& admin = connection->admin();
   return session.ForEach(names, [&](const std::string& name) -> absl::Status {
     RETURN_IF_ERROR(
-        WithNearNames(job ? admin.DeleteJob(name) : admin.DeleteDataset(name),
+        WithNearNames(admin.Do(job ? "delete-job" : "delete-dataset", name),
                       admin, *kind, name));
     session.Say(fmt::format("{} \"{}\" deleted", kind->singular, name));
     return absl::OkStatus();
@@ -298,7 +292,7 @@ absl::StatusOr<int> RunRefresh(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
   return session.ForEach(names, [&](const std::string& name) -> absl::Status {
-    RETURN_IF_ERROR(WithNearNames(admin.RefreshDataset(name), admin,
+    RETURN_IF_ERROR(WithNearNames(admin.Do("refresh-dataset", name), admin,
                                   *FindKind("datasets"), name));
     session.Say(
         fmt::format("dataset \"{}\" was listed again; jobs that exist "
@@ -335,9 +329,8 @@ absl::StatusOr<int> SetDrained(Session& session, bool drained) {
   Admin& admin = connection->admin();
   if (drained) RETURN_IF_ERROR(WarnOfLastWorkers(session, admin, names));
   return session.ForEach(names, [&](const std::string& name) -> absl::Status {
-    RETURN_IF_ERROR(WithNearNames(
-        drained ? admin.DrainWorker(name) : admin.UndrainWorker(name), admin,
-        *FindKind("workers"), name));
+    RETURN_IF_ERROR(WithNearNames(admin.Do(drained ? "drain" : "undrain", name),
+                                  admin, *FindKind("workers"), name));
     session.Say(drained ? fmt::format("worker \"{}\" drains: it owns no shard "
                                       "any more and finishes what it was asked",
                                       name)

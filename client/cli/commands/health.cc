@@ -131,7 +131,8 @@ absl::StatusOr<int> RunHealth(Session& session) {
           codes[0], codes[0]);
     return session.Show([&]() -> absl::StatusOr<Session::Result> {
       ASSIGN_OR_RETURN(Connection * connection, session.Connect());
-      ASSIGN_OR_RETURN(const std::string text, connection->admin().GetStatus());
+      ASSIGN_OR_RETURN(const std::string text,
+                       connection->admin().Get("status"));
       ASSIGN_OR_RETURN(const Json status, ParseObject(text, "status"));
       return Session::Result{HealthView(status, session.environment().now()),
                              Unhealthy(status) ? kUnhealthy : kGood};
@@ -148,7 +149,7 @@ absl::StatusOr<int> RunHealth(Session& session) {
   const bool mute = options.kind == "mute";
   return session.ForEach(codes, [&](const std::string& code) -> absl::Status {
     RETURN_IF_ERROR(mute ? admin.MuteFinding(code, lifetime)
-                         : admin.UnmuteFinding(code));
+                         : admin.Do("unmute", code));
     session.Say(
         !mute ? fmt::format("finding {} counts again", code)
         : lifetime > absl::ZeroDuration()

@@ -112,7 +112,7 @@ absl::StatusOr<int> RunTrace(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   const auto consumers = [&]() -> absl::StatusOr<Json> {
     ASSIGN_OR_RETURN(const std::string text,
-                     connection->admin().ListConsumers());
+                     connection->admin().Get("consumers"));
     return ParseObject(text, "consumers");
   };
   Collected collected{.job = options.name};

@@ -179,9 +179,9 @@ View NoteView(std::string note) {
   return view;
 }
 
-// Makes a View from the answer of a List call.
-View ListedView(const Kind& kind, const absl::StatusOr<std::string>& answer,
-                absl::Time now) {
+View ListedView(Admin& admin, std::string_view plural, absl::Time now) {
+  const Kind& kind = *FindKind(plural);
+  const absl::StatusOr<std::string> answer = admin.Get(plural);
   if (!answer.ok()) return NoteView(std::string(Message(answer.status())));
   absl::StatusOr<Json> json = ParseObject(*answer, kind.plural);
   if (!json.ok()) return NoteView(std::string(Message(json.status())));
@@ -236,7 +236,7 @@ absl::StatusOr<std::vector<ReportPart>> Gather(Session& session) {
   const absl::Time now = session.environment().now();
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
-  ASSIGN_OR_RETURN(const std::string text, admin.GetStatus());
+  ASSIGN_OR_RETURN(const std::string text, admin.Get("status"));
   ASSIGN_OR_RETURN(const Json status, ParseObject(text, "status"));
   View overview = StatusView(status, now);
   overview.sections.resize(1);  // workers and jobs have parts of their own
@@ -245,14 +245,10 @@ absl::StatusOr<std::vector<ReportPart>> Gather(Session& session) {
   std::vector<ReportPart> parts;
   parts.push_back({"Status", std::move(overview)});
   parts.push_back({"Limits of the jobs", BottlenecksPart(admin, status)});
-  parts.push_back(
-      {"Jobs", ListedView(*FindKind("jobs"), admin.ListJobs(), now)});
-  parts.push_back(
-      {"Workers", ListedView(*FindKind("workers"), admin.ListWorkers(), now)});
-  parts.push_back({"Consumers", ListedView(*FindKind("consumers"),
-                                           admin.ListConsumers(), now)});
-  parts.push_back({"Datasets", ListedView(*FindKind("datasets"),
-                                          admin.ListDatasets(), now)});
+  parts.push_back({"Jobs", ListedView(admin, "jobs", now)});
+  parts.push_back({"Workers", ListedView(admin, "workers", now)});
+  parts.push_back({"Consumers", ListedView(admin, "consumers", now)});
+  parts.push_back({"Datasets", ListedView(admin, "datasets", now)});
   parts.push_back({"Events", EventsPart(admin)});
   parts.push_back(
       {"This machine", DiagnosesView(DiagnoseLocal(GatherLocal()))});

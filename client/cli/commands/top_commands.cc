@@ -28,13 +28,8 @@ constexpr size_t kWorkersTried = 16;
 constexpr absl::Duration kDataTime = absl::Seconds(60);
 
 absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
-  absl::StatusOr<std::string> text = plural == "workers" ? admin.ListWorkers()
-                                     : plural == "jobs"  ? admin.ListJobs()
-                                     : plural == "datasets"
-                                         ? admin.ListDatasets()
-                                         : admin.ListConsumers();
-  RETURN_IF_ERROR(text.status());
-  return ParseObject(*text, plural);
+  ASSIGN_OR_RETURN(const std::string text, admin.Get(plural));
+  return ParseObject(text, plural);
 }
 
 struct Condition {
@@ -156,7 +151,7 @@ Diagnosis NotAnswered(const absl::Status& status) {
 absl::Status AddService(Session& session, std::vector<Diagnosis>* to) {
   const absl::StatusOr<Connection*> connection = session.ConnectOrPrivate();
   const absl::StatusOr<std::string> text =
-      connection.ok() ? (*connection)->admin().GetStatus()
+      connection.ok() ? (*connection)->admin().Get("status")
                       : absl::StatusOr<std::string>(connection.status());
   if (!text.ok()) {
     const bool unnamed =

@@ -199,28 +199,15 @@ struct FakeService {
 class FakeAdmin : public Admin {
  public:
   explicit FakeAdmin(FakeService* service) : service_(service) {}
-  absl::StatusOr<std::string> GetStatus() override {
-    RETURN_IF_ERROR(Call("status"));
-    std::string workers = service_->answers["workers"];
-    const std::string jobs = service_->answers["jobs"];
-    workers.back() = ',';
-    return workers + jobs.substr(1, jobs.size() - 2) +
-           R"(, "version": "0.2.0", "address": "127.0.0.1:7411",
-              "state_store": "memory", "started_at": "2026-11-20T23:00:00Z",
-              "datasets": "1", "findings": )" +
-           service_->findings + "}";
+  absl::StatusOr<std::string> Get(std::string_view what,
+                                  std::string_view name) override {
+    if (what == "shards")
+      service_->calls.push_back("dataset " + std::string(name));
+    RETURN_IF_ERROR(Call(std::string(what)));
+    return what == "status" ? Status() : service_->answers[std::string(what)];
   }
-  absl::StatusOr<std::string> ListWorkers() override { return List("workers"); }
-  absl::StatusOr<std::string> ListJobs() override { return List("jobs"); }
-  absl::StatusOr<std::string> ListDatasets() override {
-    return List("datasets");
-  }
-  absl::StatusOr<std::string> ListShards(std::string_view id) override {
-    service_->calls.push_back("dataset " + std::string(id));
-    return List("shards");
-  }
-  absl::StatusOr<std::string> ListConsumers() override {
-    return List("consumers");
+  absl::Status Do(std::string_view verb, std::string_view name) override {
+    return Call(fmt::format("{} {}", verb, name));
   }
   absl::StatusOr<std::string> GetBottleneck(std::string_view job,
                                             absl::Duration since) override {
@@ -228,21 +215,6 @@ class FakeAdmin : public Admin {
         fmt::format("bottleneck {} {}", job, absl::FormatDuration(since))));
     if (job != "resnet50") return NotFound("no such job");
     return service_->answers["bottleneck"];
-  }
-  absl::Status DeleteJob(std::string_view name) override {
-    return Call("delete-job " + std::string(name));
-  }
-  absl::Status DeleteDataset(std::string_view name) override {
-    return Call("delete-dataset " + std::string(name));
-  }
-  absl::Status RefreshDataset(std::string_view name) override {
-    return Call("refresh-dataset " + std::string(name));
-  }
-  absl::Status DrainWorker(std::string_view name) override {
-    return Call("drain " + std::string(name));
-  }
-  absl::Status UndrainWorker(std::string_view name) override {
-    return Call("undrain " + std::string(name));
   }
   absl::Status SetLogLevel(std::string_view level,
                            std::string_view worker) override {
@@ -258,13 +230,6 @@ class FakeAdmin : public Admin {
              "token": "leat_0a1b2c3d_secret"}})",
         role);
   }
-  absl::StatusOr<std::string> ListAccessTokens() override {
-    return List("access");
-  }
-  absl::Status RevokeAccessToken(std::string_view token) override {
-    return Call("access-revoke " + std::string(token));
-  }
-  absl::StatusOr<std::string> ListPools() override { return List("pools"); }
   absl::Status SetPool(std::string_view name, uint32_t min,
                        uint32_t max) override {
     return Call(fmt::format("pool-set {} {} {}", name, min, max));
@@ -301,9 +266,6 @@ class FakeAdmin : public Admin {
     return Call(
         fmt::format("mute {} {}", code, absl::FormatDuration(lifetime)));
   }
-  absl::Status UnmuteFinding(std::string_view code) override {
-    return Call(fmt::format("unmute {}", code));
-  }
 
  private:
   absl::Status Call(std::string what) {
@@ -313,9 +275,15 @@ class FakeAdmin : public Admin {
     service_->failing.erase(service_->failing.begin());
     return status;
   }
-  absl::StatusOr<std::string> List(std::string what) {
-    RETURN_IF_ERROR(Call(what));
-    return service_->answers[what];
+  std::string Status() const {
+    std::string workers = service_->answers["workers"];
+    const std::string jobs = service_->answers["jobs"];
+    workers.back() = ',';
+    return workers + jobs.substr(1, jobs.size() - 2) +
+           R"(, "version": "0.2.0", "address": "127.0.0.1:7411",
+              "state_store": "memory", "started_at": "2026-11-20T23:00:00Z",
+              "datasets": "1", "findings": )" +
+           service_->findings + "}";
   }
   FakeService* service_;
 };

@@ -132,7 +132,7 @@ TEST(Names, OtherCommandsTakeSeveralToo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{"undrain", "a", "b"}, "undrain"},
       {{"refresh", "dataset", "a", "b"}, "refresh-dataset"},
-      {{"access", "revoke", "a", "b"}, "access-revoke"},
+      {{"access", "revoke", "a", "b"}, "revoke-token"},
       {{"health", "unmute", "a", "b"}, "unmute"}};
   for (const auto& [command, call] : table) {
     Shell shell;

@@ -53,7 +53,7 @@ TEST(AccessCommand, WhatIsMissingOrWrongIsNamed) {
 
 TEST(AccessCommand, TokensAreListedWithTheirStates) {
   Shell shell;
-  shell.service.answers["access"] = R"({"tokens": [
+  shell.service.answers["tokens"] = R"({"tokens": [
     {"id": "0a1b2c3d", "name": "vision", "role": "trainer",
      "created_at": "2026-01-01T00:00:00Z",
      "expires_at": "2026-02-01T00:00:00Z"},
@@ -72,7 +72,7 @@ TEST(AccessCommand, TokensAreListedWithTheirStates) {
   EXPECT_EQ(shell.Run({"access", "list", "-o", "name"}), kGood);
   EXPECT_EQ(shell.out, "0a1b2c3d\n99999999\n");
   EXPECT_EQ(shell.Run({"access", "revoke", "vision"}), kGood);
-  EXPECT_EQ(shell.service.calls.back(), "access-revoke vision");
+  EXPECT_EQ(shell.service.calls.back(), "revoke-token vision");
 }
 
 TEST(AccessCommand, RolesNeedNoService) {
