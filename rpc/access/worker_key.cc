@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/access/worker_key.h"
 
+#include "core/freed.h"
 #include "core/status.h"
 #include "openssl/err.h"
 #include "openssl/evp.h"
@@ -11,10 +12,7 @@ namespace {
 
 constexpr size_t kProofBytes = 64;
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using Context = std::unique_ptr<EVP_MD_CTX, FreeContext>;
+using Context = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
 
 const uint8_t* BytesOf(const std::string& text) {
   return reinterpret_cast<const uint8_t*>(text.data());
@@ -60,16 +58,16 @@ absl::Status CheckSignature(const std::string& public_key,
   if (proof.size() != kProofBytes)
     return Unauthenticated("its proof has {} bytes, and not {}", proof.size(),
                            kProofBytes);
-  EVP_PKEY* const key = EVP_PKEY_new_raw_public_key_ex(
-      nullptr, "ED25519", nullptr, BytesOf(public_key), public_key.size());
+  const std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>> key(
+      EVP_PKEY_new_raw_public_key_ex(nullptr, "ED25519", nullptr,
+                                     BytesOf(public_key), public_key.size()));
   const Context context(EVP_MD_CTX_new());
   const bool fits =
       key != nullptr && context != nullptr &&
-      EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key) ==
-          1 &&
+      EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr,
+                           key.get()) == 1 &&
       EVP_DigestVerify(context.get(), BytesOf(proof), proof.size(),
                        BytesOf(statement), statement.size()) == 1;
-  EVP_PKEY_free(key);
   if (fits) return absl::OkStatus();
   ERR_clear_error();
   return Unauthenticated("its proof is by another key");

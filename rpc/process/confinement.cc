@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "core/freed.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -50,10 +51,7 @@ constexpr uint64_t kNamespaces[] = {CLONE_NEWNS,    CLONE_NEWUTS, CLONE_NEWIPC,
                                     CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
                                     CLONE_NEWCGROUP};
 
-struct FilterCloser {
-  void operator()(void* filter) const { seccomp_release(filter); }
-};
-using Filter = std::unique_ptr<void, FilterCloser>;
+using Filter = std::unique_ptr<void, Freed<seccomp_release>>;
 
 // Keeps the first error of a series of libseccomp calls, which return -errno.
 class FirstError {

@@ -12,8 +12,6 @@
 namespace leat::rpc {
 namespace {
 
-constexpr size_t kMaxChain = 100;
-
 Bio Reader(const std::string& pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
@@ -23,10 +21,10 @@ int NoPassphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace
 
-std::vector<Certificate> CertificatesIn(const std::string& pem) {
+std::vector<Certificate> CertificatesIn(const std::string& pem, size_t most) {
   std::vector<Certificate> certificates;
   const Bio reader = Reader(pem);
-  while (certificates.size() < kMaxChain) {
+  while (certificates.size() < most) {
     Certificate next(
         PEM_read_bio_X509(reader.get(), nullptr, NoPassphrase, nullptr));
     if (next == nullptr) break;
@@ -36,7 +34,7 @@ std::vector<Certificate> CertificatesIn(const std::string& pem) {
   return certificates;
 }
 
-std::string NamesOf(X509* certificate) {
+std::vector<std::string> NamesIn(X509* certificate) {
   const std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>> names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(
           certificate, NID_subject_alt_name, nullptr, nullptr)));
@@ -49,7 +47,12 @@ std::string NamesOf(X509* certificate) {
     const long size = BIO_get_mem_data(out.get(), &text);
     texts.emplace_back(text, static_cast<size_t>(size));
   }
-  return texts.empty() ? "no name" : fmt::format("{}", fmt::join(texts, ", "));
+  return texts;
+}
+
+std::string NamesOf(X509* certificate) {
+  const std::vector<std::string> names = NamesIn(certificate);
+  return names.empty() ? "no name" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 Key KeyIn(const std::string& pem) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/freed.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -16,13 +17,7 @@ namespace {
 constexpr absl::Duration kConnectTime = absl::Seconds(5);
 constexpr absl::Duration kMostRetryAfter = absl::Hours(1);
 
-struct FreeEasy {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-struct FreeList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-using HeaderList = std::unique_ptr<curl_slist, FreeList>;
+using HeaderList = std::unique_ptr<curl_slist, Freed<curl_slist_free_all>>;
 
 // Stores the body while there is room.
 struct Receiver {
@@ -94,7 +89,7 @@ void SetTls(CURL* easy, const HttpCall& call) {
 
 absl::StatusOr<HttpReply> CallHttp(const HttpCall& call) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  const std::unique_ptr<CURL, FreeEasy> owner(
+  const std::unique_ptr<CURL, Freed<curl_easy_cleanup>> owner(
       started == CURLE_OK ? curl_easy_init() : nullptr);
   CURL* const easy = owner.get();
   std::vector<std::string> headers = call.headers;

@@ -14,32 +14,19 @@
 #include <utility>
 
 #include "core/cluster/roles.h"
+#include "core/freed.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "openssl/err.h"
-#include "openssl/pem.h"
 #include "openssl/x509.h"
 #include "openssl/x509v3.h"
+#include "rpc/tls/pem.h"
 
 namespace leat::cli {
 namespace {
 
 constexpr std::streamsize kMostBytes = 1 << 20;
 constexpr size_t kMostCertificates = 1000;  // a system has some 150
-
-template <auto kFree>
-struct Deleter {
-  template <class T>
-  void operator()(T* thing) const {
-    kFree(thing);
-  }
-};
-using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using X509Ptr = std::unique_ptr<X509, Deleter<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
-
-int AskNobody(char*, int, int, void*) { return -1; }
 
 // Returns the file's text, and its facts in `file`.
 std::string ReadSecret(const std::string& path, SecretFile* file) {
@@ -64,19 +51,6 @@ std::string ReadSecret(const std::string& path, SecretFile* file) {
   return file->trouble.empty() ? text : "";
 }
 
-std::vector<X509Ptr> AllIn(const std::string& pem) {
-  std::vector<X509Ptr> all;
-  const BioPtr reader(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  while (all.size() < kMostCertificates) {
-    X509Ptr next(PEM_read_bio_X509(reader.get(), nullptr, AskNobody, nullptr));
-    if (next == nullptr) break;
-    all.push_back(std::move(next));
-  }
-  ERR_clear_error();
-  return all;
-}
-
 absl::Time TimeIn(const ASN1_TIME* from, absl::Time otherwise) {
   tm when{};
   if (ASN1_TIME_to_tm(from, &when) != 1) return otherwise;
@@ -93,32 +67,23 @@ CertificateFacts FactsOf(X509* certificate) {
   facts.begin =
       TimeIn(X509_get0_notBefore(certificate), absl::InfiniteFuture());
   facts.end = TimeIn(X509_get0_notAfter(certificate), absl::InfinitePast());
-  const NamesPtr names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get());
-       ++i) {
-    const BioPtr out(BIO_new(BIO_s_mem()));
-    GENERAL_NAME_print(out.get(), sk_GENERAL_NAME_value(names.get(), i));
-    char* text = nullptr;
-    const long size = BIO_get_mem_data(out.get(), &text);
-    facts.names.emplace_back(text, static_cast<size_t>(size));
-  }
+  facts.names = rpc::NamesIn(certificate);
   return facts;
 }
 
 // Returns whether one of the roots signed the first of the chain, directly or
 // not, whatever the dates are: these have their own findings.
-bool IsVouched(const std::vector<X509Ptr>& chain,
-               const std::vector<X509Ptr>& roots) {
-  const std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>> store(
+bool IsVouched(const std::vector<rpc::Certificate>& chain,
+               const std::vector<rpc::Certificate>& roots) {
+  const std::unique_ptr<X509_STORE, Freed<X509_STORE_free>> store(
       X509_STORE_new());
-  for (const X509Ptr& root : roots)
+  for (const rpc::Certificate& root : roots)
     X509_STORE_add_cert(store.get(), root.get());
   X509_STORE_set_flags(store.get(),
                        X509_V_FLAG_NO_CHECK_TIME | X509_V_FLAG_PARTIAL_CHAIN);
   STACK_OF(X509)* const others = sk_X509_new_null();
-  for (const X509Ptr& each : chain) sk_X509_push(others, each.get());
-  const std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>> check(
+  for (const rpc::Certificate& each : chain) sk_X509_push(others, each.get());
+  const std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>> check(
       X509_STORE_CTX_new());
   const bool vouched = X509_STORE_CTX_init(check.get(), store.get(),
                                            chain.front().get(), others) == 1 &&
@@ -128,12 +93,10 @@ bool IsVouched(const std::vector<X509Ptr>& chain,
   return vouched;
 }
 
-void GatherKey(const std::string& pem, const std::vector<X509Ptr>& chain,
+void GatherKey(const std::string& pem,
+               const std::vector<rpc::Certificate>& chain,
                CredentialFacts* facts) {
-  const BioPtr reader(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  const KeyPtr key(
-      PEM_read_bio_PrivateKey(reader.get(), nullptr, AskNobody, nullptr));
+  const rpc::Key key = rpc::KeyIn(pem);
   facts->has_key = key != nullptr;
   for (size_t i = 0; key != nullptr && i < chain.size() && !facts->owner; ++i)
     if (X509_check_private_key(chain[i].get(), key.get()) == 1)
@@ -160,12 +123,15 @@ void GatherToken(const CredentialSources& sources, CredentialFacts* facts) {
 CredentialFacts GatherCredentials(const CredentialSources& sources) {
   CredentialFacts facts;
   GatherToken(sources, &facts);
-  const std::vector<X509Ptr> chain =
-      AllIn(ReadSecret(sources.cert, &facts.cert));
-  const std::vector<X509Ptr> roots = AllIn(ReadSecret(sources.ca, &facts.ca));
+  const std::vector<rpc::Certificate> chain = rpc::CertificatesIn(
+      ReadSecret(sources.cert, &facts.cert), kMostCertificates);
+  const std::vector<rpc::Certificate> roots =
+      rpc::CertificatesIn(ReadSecret(sources.ca, &facts.ca), kMostCertificates);
   GatherKey(ReadSecret(sources.key, &facts.key), chain, &facts);
-  for (const X509Ptr& each : chain) facts.chain.push_back(FactsOf(each.get()));
-  for (const X509Ptr& each : roots) facts.roots.push_back(FactsOf(each.get()));
+  for (const rpc::Certificate& each : chain)
+    facts.chain.push_back(FactsOf(each.get()));
+  for (const rpc::Certificate& each : roots)
+    facts.roots.push_back(FactsOf(each.get()));
   for (size_t i = 1; i < chain.size() && !facts.misplaced; ++i)
     if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK)
       facts.misplaced = i;
