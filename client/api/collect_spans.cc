@@ -2,7 +2,6 @@
 #include "client/api/collect_spans.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "leat/v1/trace.grpc.pb.h"
+#include "rpc/call/call_set.h"
 #include "rpc/call/channel.h"
 #include "rpc/call/grpc_status.h"
 #include "rpc/wire/times.h"
@@ -49,15 +49,13 @@ struct Collection {
   }
 };
 
-void StartCalls(const rpc::Security& security,
-                std::chrono::system_clock::time_point deadline,
+void StartCalls(const rpc::Security& security, Duration timeout,
                 Collection* collection) {
   for (const auto& each : collection->calls) {
     Collection::Call& call = *each;
     call.stub = v1::TraceService::NewStub(
         rpc::MakeChannel(call.worker.address(), security));
-    rpc::AddMetadata(security, &call.context);
-    call.context.set_deadline(deadline);
+    rpc::PrepareCall(security, timeout, &call.context);
     call.reader = call.stub->AsyncCollectSpans(&call.context, call.request,
                                                &collection->queue);
     call.reader->Finish(&call.response, &call.status, &call);
@@ -98,9 +96,7 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
   collection.calls.back()->worker.set_address(control.address());
   request.set_max_spans(static_cast<uint32_t>(kMaxSpansOfOne));
   collection.calls.back()->request = std::move(request);
-  StartCalls(control.security(),
-             std::chrono::system_clock::now() +
-                 absl::ToChronoMicroseconds(duration + timeout),
+  StartCalls(control.security(), absl::ToChronoNanoseconds(duration + timeout),
              &collection);
   collection.Wait();
   nlohmann::json all = nlohmann::json::array();

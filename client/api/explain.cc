@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "core/status.h"
 #include "leat/v1/explain.grpc.pb.h"
+#include "rpc/call/call_set.h"
 #include "rpc/call/channel.h"
 #include "rpc/call/grpc_status.h"
 #include "rpc/tls/tls_probe.h"
@@ -41,12 +42,10 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
     const auto stub =
         v1::ExplainService::NewStub(rpc::MakeChannel(address, security));
     grpc::ClientContext context;
-    rpc::AddMetadata(security, &context);
     // If a worker hangs, there is time left for the next one.
     const absl::Duration left =
         std::min(deadline - absl::Now(), absl::Hours(24)) / (last ? 1 : 2);
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMicroseconds(left));
+    rpc::PrepareCall(security, absl::ToChronoNanoseconds(left), &context);
     return rpc::FromGrpc((*stub.*method)(&context, request, response));
   };
   return AskInTurn(workers, ask, LookAt(security));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "rpc/call/call_set.h"
 #include "rpc/call/channel.h"
 #include "rpc/call/client_stream.h"
 #include "rpc/call/grpc_status.h"
@@ -88,10 +89,7 @@ Control::Control(std::string address, rpc::Security security,
 
 void Control::Prepare(grpc::ClientContext* context,
                       absl::Duration timeout) const {
-  rpc::AddMetadata(security_, context);
-  const absl::Duration bounded = std::min(timeout, absl::Hours(24 * 365));
-  context->set_deadline(std::chrono::system_clock::now() +
-                        absl::ToChronoMicroseconds(bounded));
+  rpc::PrepareCall(security_, absl::ToChronoNanoseconds(timeout), context);
 }
 
 // The connection and the clock show whether an error came from the coordinator

@@ -56,31 +56,6 @@ struct RecordClient::Connection {
   Duration pause = kFirstPause;
 };
 
-// One call's context, which Stop can cancel.
-class RecordClient::Call {
- public:
-  Call(RecordClient* client, const Connection& connection, Duration timeout)
-      : client_(client) {
-    rpc::AddMetadata(connection.security, &context);
-    context.set_deadline(
-        std::chrono::system_clock::now() +
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            timeout));
-    MutexLock lock(&client->mu_);
-    client->calls_.insert(this);
-    if (client->stopped_) context.TryCancel();
-  }
-  ~Call() {
-    MutexLock lock(&client_->mu_);
-    client_->calls_.erase(this);
-  }
-
-  grpc::ClientContext context;
-
- private:
-  RecordClient* const client_;
-};
-
 RecordClient::RecordClient(rpc::Security security, const Clock& clock)
     : clock_(clock), security_(std::move(security)) {}
 RecordClient::~RecordClient() = default;
@@ -89,7 +64,7 @@ absl::StatusOr<std::shared_ptr<RecordClient::Connection>> RecordClient::Connect(
     const Peer& peer) {
   std::shared_ptr<Connection> left_out;  // destroyed without the lock
   MutexLock lock(&mu_);
-  if (stopped_) return Cancelled("the worker stops");
+  if (calls_.stopped()) return Cancelled("the worker stops");
   if (calls_.size() >= kMaxCalls)
     return Unavailable("{} records are being asked for: the limit", kMaxCalls);
   if (const auto it = connections_.find(peer.address);
@@ -123,7 +98,7 @@ absl::StatusOr<PackedRecord> RecordClient::Ask(const Peer& peer,
   v1::GetRecordResponse answer;
   absl::Status status;
   {
-    Call call(this, *connection, timeout);
+    rpc::CallSet::Call call(&calls_, connection->security, timeout);
     status = rpc::FromGrpc(
         connection->stub->GetRecord(&call.context, request, &answer));
   }
@@ -176,11 +151,7 @@ void RecordClient::ReplaceSecurity(rpc::Security security) {
   std::swap(connections, connections_);
 }
 
-void RecordClient::Stop() {
-  MutexLock lock(&mu_);
-  stopped_ = true;
-  for (Call* call : calls_) call->context.TryCancel();
-}
+void RecordClient::Stop() { calls_.Stop(); }
 
 RecordClient::Counters RecordClient::counters() const {
   return {.found = found_,

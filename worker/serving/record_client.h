@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -28,6 +27,7 @@
 #include "core/mutex.h"
 #include "leat/v1/records.grpc.pb.h"
 #include "rpc/call/auth.h"
+#include "rpc/call/call_set.h"
 #include "worker/job/peer_records.h"
 
 namespace leat::worker {
@@ -63,7 +63,6 @@ class RecordClient final : public RecordAsker {
 
  private:
   struct Connection;
-  class Call;
 
   absl::StatusOr<std::shared_ptr<Connection>> Connect(const Peer& peer);
   void Ended(Connection* connection, const absl::Status& status);
@@ -72,10 +71,9 @@ class RecordClient final : public RecordAsker {
   std::atomic<uint64_t> found_{0}, missing_{0}, failed_{0}, refused_{0};
   Mutex mu_;
   rpc::Security security_ ABSL_GUARDED_BY(mu_);
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   absl::flat_hash_map<std::string, std::shared_ptr<Connection>> connections_
       ABSL_GUARDED_BY(mu_);  // by address
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mu_);
+  rpc::CallSet calls_;
 };
 
 }  // namespace leat::worker

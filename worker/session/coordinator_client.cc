@@ -52,59 +52,42 @@ void CoordinatorClient::ReplaceSecurity(rpc::Security security) {
 
 CoordinatorClient::~CoordinatorClient() = default;
 
-// One call's context, which Shutdown can cancel.
+// One call, over the connection of its beginning.
 class CoordinatorClient::Call {
  public:
   Call(CoordinatorClient* client, Duration timeout)
-      : client_(client), connection_(client->connection()) {
-    rpc::AddMetadata(connection_->security, &context);
-    context.set_deadline(
-        std::chrono::system_clock::now() +
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            timeout));
-    MutexLock lock(&client->mu_);
-    client->calls_.insert(this);
-    if (client->shut_down_) context.TryCancel();
-  }
-  ~Call() {
-    MutexLock lock(&client_->mu_);
-    client_->calls_.erase(this);
-  }
+      : client_(*client),
+        connection_(client->connection()),
+        call_(&client->calls_, connection_->security, timeout) {}
 
   v1::CoordinatorService::Stub* stub() const { return connection_->stub.get(); }
+  grpc::ClientContext* context() { return &call_.context; }
 
   // Returns how the call ended. A server that stops cancels the calls that
   // reach it too late: its successor may take them.
   absl::Status Ended(const grpc::Status& status) const {
     absl::Status ended = rpc::FromGrpc(status);
-    if (!absl::IsCancelled(ended) || client_->shut_down()) return ended;
+    if (!absl::IsCancelled(ended) || client_.calls_.stopped()) return ended;
     return Unavailable("the coordinator at {} is stopping",
-                       client_->options_.address);
+                       client_.options_.address);
   }
 
  private:
-  CoordinatorClient* const client_;
+  CoordinatorClient& client_;
   const std::shared_ptr<Connection> connection_;
-
- public:
-  grpc::ClientContext context;  // destroyed before the connection
+  rpc::CallSet::Call call_;  // destroyed before the connection
 };
 
-void CoordinatorClient::Shutdown() {
-  MutexLock lock(&mu_);
-  shut_down_ = true;
-  for (Call* call : calls_) call->context.TryCancel();
-}
+void CoordinatorClient::Shutdown() { calls_.Stop(); }
 
 absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
     const std::string& plan_hash) {
   Call call(this, options_.call_timeout);
-  grpc::ClientContext& context = call.context;
   v1::GetJobRequest request;
   request.set_plan_hash(plan_hash);
   v1::GetJobResponse response;
   RETURN_IF_ERROR(
-      call.Ended(call.stub()->GetJob(&context, request, &response)));
+      call.Ended(call.stub()->GetJob(call.context(), request, &response)));
   if (absl::Status alike = CheckDecoders(options_.decoders, response);
       !alike.ok()) {
     LOG_WARN("job.refused error=\"{}\"", Message(alike));
@@ -120,7 +103,7 @@ absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
   request.set_dataset_id(dataset.id);
   v1::GetIndexBlocksResponse response;
   RETURN_IF_ERROR(call.Ended(
-      call.stub()->GetIndexBlocks(&call.context, request, &response)));
+      call.stub()->GetIndexBlocks(call.context(), request, &response)));
   FetchedBlocks index;
   ASSIGN_OR_RETURN(index.blocks, rpc::BlocksFrom(response.blocks()));
   if (response.index_sha256().size() != index.identity.size())
@@ -139,7 +122,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
   v1::GetIndexBlockRequest request;
   request.set_sha256(leat::BytesOf(block.sha256));
   request.set_unusable(unusable);
-  const auto reader = call.stub()->GetIndexBlock(&call.context, request);
+  const auto reader = call.stub()->GetIndexBlock(call.context(), request);
   std::string bytes;
   bytes.reserve(std::min(block.bytes, kMaxIndexBlockBytes));
   v1::GetIndexBlockResponse response;
@@ -148,7 +131,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
     if (longer) continue;
     bytes += response.chunk();
     longer = bytes.size() > block.bytes;
-    if (longer) call.context.TryCancel();
+    if (longer) call.context()->TryCancel();
   }
   const absl::Status status = call.Ended(reader->Finish());
   if (longer)
@@ -169,7 +152,7 @@ absl::Status CoordinatorClient::PutBlock(const v1::IndexDataset& directive,
   {
     Call call(this, options_.call_timeout);
     RETURN_IF_ERROR(call.Ended(
-        call.stub()->FindIndexBlocks(&call.context, request, &response)));
+        call.stub()->FindIndexBlocks(call.context(), request, &response)));
   }
   if (response.present_size() == 1 && response.present(0))
     return absl::OkStatus();
@@ -181,7 +164,7 @@ absl::Status CoordinatorClient::SendBlock(const v1::IndexDataset& directive,
                                           std::string_view bytes) {
   Call call(this, options_.block_timeout);
   v1::PutIndexBlockResponse response;
-  const auto writer = call.stub()->PutIndexBlock(&call.context, &response);
+  const auto writer = call.stub()->PutIndexBlock(call.context(), &response);
   v1::PutIndexBlockRequest request;
   v1::PutIndexBlockHeader& header = *request.mutable_header();
   header.set_dataset_id(directive.dataset_id());
@@ -233,7 +216,7 @@ absl::Status CoordinatorClient::Upload(const v1::UploadIndexRequest& request,
   Call call(this, timeout);
   v1::UploadIndexResponse response;
   return call.Ended(
-      call.stub()->UploadIndex(&call.context, request, &response));
+      call.stub()->UploadIndex(call.context(), request, &response));
 }
 
 absl::Status CoordinatorClient::UploadIndex(

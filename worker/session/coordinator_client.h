@@ -12,7 +12,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "core/mutex.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/call/auth.h"
+#include "rpc/call/call_set.h"
 #include "worker/job/job_table.h"
 #include "worker/source/arranged/listing_trail.h"
 #include "worker/source/dataset_look.h"
@@ -96,10 +96,6 @@ class CoordinatorClient final : public JobFetcher {
   static void FillHeader(const v1::IndexDataset& directive,
                          const BuiltIndex& index, const ListedIndex& listed,
                          v1::IndexHeader* header);
-  bool shut_down() const {
-    MutexLock lock(&mu_);
-    return shut_down_;
-  }
   absl::Status Upload(const v1::UploadIndexRequest& request, Duration timeout);
   absl::Status SendBlock(const v1::IndexDataset& directive,
                          const IndexBlock& block, std::string_view bytes);
@@ -107,8 +103,7 @@ class CoordinatorClient final : public JobFetcher {
   const CoordinatorClientOptions options_;
   mutable Mutex mu_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
-  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mu_);
+  rpc::CallSet calls_;
 };
 
 }  // namespace leat::worker
