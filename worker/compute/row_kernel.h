@@ -54,20 +54,16 @@ class KernelGroup {
   virtual void Run(Done done) = 0;
 };
 
-// Thread-safe; each thread passes a state that the factory made.
-class RowKernel {
+// Each thread passes a state that the factory made.
+class RowKernel : public GroupLimits {
  public:
-  virtual ~RowKernel() = default;
   // Has the contract of RowProgram::Run.
   virtual absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
 
-  // Like RowWork::staged: rows are computed in groups, or by Run.
-  virtual bool staged(bool on_device) const { return false; }
-  // These are like RowWork's functions of the same names.
-  virtual size_t most_rows() const { return SIZE_MAX; }
-  virtual bool CanBegin(int device) const { return true; }
+  // Rows that are not staged() are computed by Run, the others in these groups.
+  // As RowWork::BeginGroup.
   virtual std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;

@@ -145,6 +145,22 @@ class GroupStage {
   virtual void Finish(Done done) = 0;
 };
 
+// Which rows are computed in groups, and how large these are. Thread-safe.
+class GroupLimits {
+ public:
+  virtual ~GroupLimits() = default;
+  // True if rows that are written to a GPU's memory (`on_device`), or to the
+  // host's, are computed in groups. False: one by one, which cannot write a
+  // GPU's memory. Constant.
+  virtual bool staged(bool on_device) const { return false; }
+  // Returns the most rows of a group, 1 or more. Constant.
+  virtual size_t most_rows() const { return SIZE_MAX; }
+  // True if BeginGroup would now find room for a group that goes to `device`
+  // (-1: the host). The scheduler's WakeSignal is notified when that may have
+  // changed. Cheap; called with the scheduler's lock held.
+  virtual bool CanBegin(int device) const { return true; }
+};
+
 // A job's rows: a pure function of RowOf. Thread-safe.
 class RowWork {
  public:
@@ -186,18 +202,13 @@ class RowWork {
     return 1;
   }
 
-  // True if rows that are written to a GPU's memory (`on_device`), or to the
-  // host's, are computed in stages. False: by Compute, one by one, which cannot
-  // write a GPU's memory. Constant.
-  virtual bool staged(bool on_device) const { return false; }
-  // For staged work: returns the most rows of a group, 1 or more. Constant.
-  virtual size_t most_rows() const { return SIZE_MAX; }
-  // For staged work: true if BeginGroup would now find room for a group that
-  // goes to `device` (-1: the host). The scheduler's WakeSignal is notified
-  // when that may have changed. Cheap; called with the scheduler's lock held.
-  virtual bool CanBegin(int device) const { return true; }
-  // For staged work: returns a stage for a group; called without locks, by one
-  // thread at a time. `outputs` and this work stay valid until the stage is
+  // Whether rows are computed in groups. Constant.
+  virtual const GroupLimits& groups() const {
+    static const GroupLimits kNone;
+    return kNone;
+  }
+  // If rows are computed in groups: returns a stage for a group; called without
+  // locks, by one thread at a time. `outputs` and this work stay valid until the stage is
   // destroyed, except the memory of withdrawn rows, which are not prepared from
   // then on, and are forgotten before Finish. nullptr: there is no room after
   // all; CanBegin is false then, until the signal.

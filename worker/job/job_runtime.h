@@ -95,14 +95,8 @@ class JobRuntime final : public RowWork,
   std::vector<RowRecords> ReadTogether(
       std::span<const RowOf> rows) const override;
   size_t CountTogether(std::span<const uint64_t> samples) const override;
-  bool staged(bool on_device) const override {
-    return kernel_ != nullptr && kernel_->staged(on_device);
-  }
-  size_t most_rows() const override {
-    return kernel_ == nullptr ? SIZE_MAX : kernel_->most_rows();
-  }
-  bool CanBegin(int device) const override {
-    return kernel_ == nullptr || kernel_->CanBegin(device);
+  const GroupLimits& groups() const override {
+    return kernel_ == nullptr ? RowWork::groups() : *kernel_;
   }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;

@@ -40,8 +40,8 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
 }
 
 bool Scheduler::State::HasStage(const RowWork& work, int device) const {
-  return !work.staged(device >= 0) ||
-         (!stages.opening() && work.CanBegin(device));
+  return !work.groups().staged(device >= 0) ||
+         (!stages.opening() && work.groups().CanBegin(device));
 }
 
 void Scheduler::State::Requeue(StreamState& stream) {

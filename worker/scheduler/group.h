@@ -163,7 +163,7 @@ class SentGroup {
 };
 
 inline bool IsStaged(const Group& group) {
-  return group.work->staged(group.outputs.device >= 0);
+  return group.work->groups().staged(group.outputs.device >= 0);
 }
 // Returns whether all rows of a group that has not begun could begin.
 inline bool IsComplete(const Group& group) {

@@ -28,7 +28,8 @@ size_t BufferBytes(const StreamState& stream, const Group& group) {
 // first row only when the last one is complete, which must not be much later.
 size_t GroupOpening::RowsOfNextGroup(const StreamState& stream) const {
   const RowRequest& request = stream.groups.first_request()->request;
-  if (request.memory == nullptr || stream.work->staged(DeviceOf(request) >= 0))
+  if (request.memory == nullptr ||
+      stream.work->groups().staged(DeviceOf(request) >= 0))
     return stream.rows_per_group;
   const double soon = kPlacedGroupNs / std::max(stream.job->mean_ns, 1.0);
   const double most = static_cast<double>(std::min(

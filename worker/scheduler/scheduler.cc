@@ -103,7 +103,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
         stream->row_bytes, limit);
   stream->rows_per_group = std::clamp<size_t>(
       std::min(state_->options.group_bytes, limit / 4) / stream->row_bytes, 1,
-      std::min(state_->options.max_rows_per_group, work->most_rows()));
+      std::min(state_->options.max_rows_per_group, work->groups().most_rows()));
   if (stream->rows_per_group > state_->options.rows_at_once)
     stream->rows_per_group -=
         stream->rows_per_group % state_->options.rows_at_once;
@@ -155,7 +155,7 @@ absl::Status CheckMemory(const RowRequest& request, const RowWork& work) {
     return InvalidArgument("request {}: memory of {} fields: want {}",
                            request.request_id, memory.field_offsets().size(),
                            work.field_bytes().size());
-  if (memory.device() >= 0 && !work.staged(true))
+  if (memory.device() >= 0 && !work.groups().staged(true))
     return InvalidArgument(
         "request {}: this job's rows go to the host's memory",
         request.request_id);

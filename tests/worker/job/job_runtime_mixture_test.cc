@@ -122,7 +122,8 @@ TEST_F(MixedRuntime, SourcesThatDifferOnlyInTheirReaderShareAKernel) {
   const auto same = Open(Spec());
   ASSERT_NE(same, nullptr);
   EXPECT_EQ(compiled_, 1);
-  EXPECT_TRUE(same->staged(false)) << "groups take rows of all sources";
+  EXPECT_TRUE(same->groups().staged(false))
+      << "groups take rows of all sources";
   for (const auto& source : same->sources())
     EXPECT_EQ(&source->kernel(), &same->sources()[0]->kernel());
 
@@ -131,7 +132,7 @@ TEST_F(MixedRuntime, SourcesThatDifferOnlyInTheirReaderShareAKernel) {
   const auto other = Open(spec);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(compiled_, 3);
-  EXPECT_FALSE(other->staged(false));
+  EXPECT_FALSE(other->groups().staged(false));
   EXPECT_EQ(&other->sources()[2]->kernel(), &other->sources()[0]->kernel());
   EXPECT_NE(&other->sources()[1]->kernel(), &other->sources()[0]->kernel());
 
@@ -140,7 +141,8 @@ TEST_F(MixedRuntime, SourcesThatDifferOnlyInTheirReaderShareAKernel) {
   const auto numbered = Open(spec);
   ASSERT_NE(numbered, nullptr);
   EXPECT_EQ(compiled_, 4);
-  EXPECT_FALSE(numbered->staged(false)) << "no group writes the number";
+  EXPECT_FALSE(numbered->groups().staged(false))
+      << "no group writes the number";
 }
 
 TEST_F(MixedRuntime, AGroupHasRowsOfAllSources) {

@@ -151,10 +151,11 @@ class FakeDevice {
       ABSL_GUARDED_BY(mu_);
 };
 
-class StagedWork : public FakeWork {
+class StagedWork : public FakeWork, private GroupLimits {
  public:
   StagedWork(std::string key, FakeDevice* device)
       : FakeWork(std::move(key), kBig), device_(device) {}
+  const GroupLimits& groups() const override { return *this; }
   bool staged(bool) const override { return true; }
   bool CanBegin(int) const override { return device_->CanBegin(); }
   std::unique_ptr<GroupStage> BeginGroup(

@@ -366,8 +366,9 @@ TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
 
 // The work's own bound of a group is kept, and rounded like the scheduler's.
 TEST(SchedulerGroups, HaveNoMoreRowsThanTheWorkTakes) {
-  struct Work : FakeWork {
-    explicit Work(size_t most) : FakeWork("a"), most(most) {}
+  struct Work : FakeWork, GroupLimits {
+    explicit Work(size_t rows) : FakeWork("a"), most(rows) {}
+    const GroupLimits& groups() const override { return *this; }
     size_t most_rows() const override { return most; }
     const size_t most;
   };
@@ -382,7 +383,6 @@ TEST(SchedulerGroups, HaveNoMoreRowsThanTheWorkTakes) {
     const auto id = scheduler.OpenStream(std::make_shared<Work>(most), sink);
     ASSERT_TRUE(id.ok());
     ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 30)).ok());
-    ASSERT_TRUE(scheduler.RunOne(nullptr));
     while (sink->size() == 0) ASSERT_TRUE(scheduler.RunOne(nullptr));
     EXPECT_EQ(sink->Take()[0].rows.size(), group) << most;
   }
