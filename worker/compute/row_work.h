@@ -229,6 +229,7 @@ struct RowRequest {
   std::vector<uint64_t> samples;
   // Memory that the rows are written to; nullptr: a buffer of the worker's.
   std::shared_ptr<const SharedMemory> memory;
+  uint64_t memory_id = 0;       // of `memory`, on the stream; 0: none
   std::vector<uint32_t> slots;  // parallel to rows, if there is memory
   // Dropped when no row of the request can be written any more.
   std::shared_ptr<const void> lease;

@@ -29,6 +29,7 @@ absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
                     .step = proto.step(),
                     .rows = {proto.rows().begin(), proto.rows().end()},
                     .samples = {proto.samples().begin(), proto.samples().end()},
+                    .memory_id = proto.memory_id(),
                     .slots = {proto.slots().begin(), proto.slots().end()},
                     .absent = {proto.absent().begin(), proto.absent().end()}};
 }
@@ -100,10 +101,10 @@ absl::Status DrainingStatus() {
 class RowsHandler::RequestLease {
  public:
   RequestLease(std::shared_ptr<RowsHandler> handler, const RowRequest& request,
-               uint64_t memory_id, uint64_t offer)
+               uint64_t offer)
       : handler_(std::move(handler)),
         request_id_(request.request_id),
-        memory_id_(memory_id),
+        memory_id_(request.memory_id),
         offer_(offer),
         slots_(request.slots) {}
   ~RequestLease() {
@@ -185,7 +186,7 @@ void RowsHandler::OnGroup(FinishedGroup group) {
 
 void RowsHandler::OnClosed(const absl::Status& status) {
   Scheduler::StreamId id = 0;
-  std::vector<WiredRequest> pending;
+  std::vector<RowRequest> pending;
   std::shared_ptr<const void> use;
   std::shared_ptr<const JobRuntime::Reading> reading;
   {
@@ -212,7 +213,7 @@ absl::Status RowsHandler::Handle(v1::RowsRequest request) {
     case v1::RowsRequest::kOpen:
       return Open(request.open());
     case v1::RowsRequest::kRequest: {
-      ASSIGN_OR_RETURN(WiredRequest request,
+      ASSIGN_OR_RETURN(RowRequest request,
                        Keep(std::move(*request.mutable_request())));
       return Ask(std::move(request));
     }
@@ -274,7 +275,7 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
   MutexLock requests(&request_mu_);
   ASSIGN_OR_RETURN(const Scheduler::StreamId id,
                    shared_->scheduler->OpenStream(runtime, shared_from_this()));
-  std::vector<WiredRequest> pending;
+  std::vector<RowRequest> pending;
   std::shared_ptr<const void> use = runtime->BeginUse();
   std::shared_ptr<const JobRuntime::Reading> reading =
       runtime->BeginReading(end_);
@@ -295,17 +296,15 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
     shared_->scheduler->CloseStream(id);
     return absl::OkStatus();
   }
-  for (WiredRequest& request : pending)
+  for (RowRequest& request : pending)
     RETURN_IF_ERROR(Submit(id, std::move(request)));
   return absl::OkStatus();
 }
 
 // Returns the request, with its message if that has samples.
-absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
-    v1::RequestRows proto) {
+absl::StatusOr<RowRequest> RowsHandler::Keep(v1::RequestRows proto) {
   ASSIGN_OR_RETURN(RowRequest request, FromProto(proto));
-  WiredRequest wired = {std::move(request), proto.memory_id()};
-  if (proto.supplied().empty()) return wired;
+  if (proto.supplied().empty()) return request;
   const uint64_t bytes = proto.ByteSizeLong();
   const auto owner = std::make_shared<const KeptRequest>(
       std::move(proto), bytes, supplied_bytes_, shared_);
@@ -315,12 +314,11 @@ absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
         supplied_bytes_->load(),
         shared_->options.max_supplied_bytes_per_stream);
   for (const v1::SuppliedSample& sample : owner->proto().supplied())
-    wired.request.supplied.push_back(FromProto(sample, owner));
-  return wired;
+    request.supplied.push_back(FromProto(sample, owner));
+  return request;
 }
 
-absl::Status RowsHandler::Ask(WiredRequest wired) {
-  const RowRequest& request = wired.request;
+absl::Status RowsHandler::Ask(RowRequest request) {
   absl::Status refused;
   if (shared_->draining)
     refused = DrainingStatus();
@@ -348,14 +346,14 @@ absl::Status RowsHandler::Ask(WiredRequest wired) {
         return ResourceExhausted("{} rows wait for their job: the limit is {}",
                                  pending_rows_,
                                  shared_->options.max_rows_per_stream);
-      pending_.push_back(std::move(wired));
+      pending_.push_back(std::move(request));
       return absl::OkStatus();
     }
   }
-  return Submit(id, std::move(wired));
+  return Submit(id, std::move(request));
 }
 
-absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
+absl::Status RowsHandler::Submit(Scheduler::StreamId id, RowRequest request) {
   JobTable::Runtime runtime;
   std::shared_ptr<const JobRuntime::Reading> reading;
   {
@@ -363,16 +361,15 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
     runtime = runtime_;
     reading = reading_;
   }
-  RowRequest& request = wired.request;
   RETURN_IF_ERROR(runtime->CheckRequest(request));
   if (reading != nullptr) reading->At(request.epoch, request.step);
-  if (request.slots.size() != (wired.memory_id != 0 ? request.rows.size() : 0))
+  if (request.slots.size() !=
+      (request.memory_id != 0 ? request.rows.size() : 0))
     return InvalidArgument("request {}: {} rows and {} slots in memory {}",
                            request.request_id, request.rows.size(),
-                           request.slots.size(), wired.memory_id);
-  if (wired.memory_id != 0) {
-    const absl::Status placed =
-        Place(wired.memory_id, runtime->field_bytes(), request);
+                           request.slots.size(), request.memory_id);
+  if (request.memory_id != 0) {
+    const absl::Status placed = Place(runtime->field_bytes(), request);
     if (absl::IsUnavailable(placed)) {
       SendError(request.request_id, 0, request.rows,
                 WithFault(placed, Fault::kTransient));
@@ -387,19 +384,18 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
 }
 
 // Takes the request's slots, and a lease on them.
-absl::Status RowsHandler::Place(uint64_t memory_id,
-                                std::span<const size_t> field_bytes,
+absl::Status RowsHandler::Place(std::span<const size_t> field_bytes,
                                 RowRequest& request) {
   if (sharing_ == nullptr)
     return InvalidArgument("request {}: this worker takes no memory",
                            request.request_id);
   absl::StatusOr<StreamSharing::Offer> offer =
-      sharing_->Borrow(memory_id, request.slots, field_bytes);
+      sharing_->Borrow(request.memory_id, request.slots, field_bytes);
   if (!offer.ok())
     return Annotate(offer.status(),
                     fmt::format("request {}", request.request_id));
   auto lease = std::make_shared<RequestLease>(shared_from_this(), request,
-                                              memory_id, offer->number);
+                                              offer->number);
   {
     MutexLock lock(&mu_);
     leases_.insert_or_assign(request.request_id, lease.get());
@@ -415,11 +411,11 @@ absl::Status RowsHandler::Cancel(uint64_t request_id) {
   bool ended = false;
   {
     MutexLock lock(&mu_);
-    std::erase_if(pending_, [&](const WiredRequest& wired) {
+    std::erase_if(pending_, [&](const RowRequest& each) {
       mu_.AssertHeld();
-      if (wired.request.request_id != request_id) return false;
-      pending_rows_ -= wired.request.rows.size() + 1;
-      ended = ended || wired.memory_id != 0;
+      if (each.request_id != request_id) return false;
+      pending_rows_ -= each.rows.size() + 1;
+      ended = ended || each.memory_id != 0;
       return true;
     });
     if (const auto it = leases_.find(request_id); it != leases_.end())

@@ -70,10 +70,6 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
 
  private:
   class RequestLease;
-  struct WiredRequest {
-    RowRequest request;
-    uint64_t memory_id = 0;
-  };
 
   absl::Status Decode(const grpc::ByteBuffer& message,
                       v1::RowsRequest* request);
@@ -82,11 +78,10 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   absl::Status SendOpened(const v1::OpenRows& open);
   void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
   absl::Status Begin(JobTable::Runtime runtime);
-  absl::StatusOr<WiredRequest> Keep(v1::RequestRows proto);
-  absl::Status Ask(WiredRequest request);
-  absl::Status Submit(Scheduler::StreamId id, WiredRequest request);
-  absl::Status Place(uint64_t memory_id, std::span<const size_t> field_bytes,
-                     RowRequest& request);
+  absl::StatusOr<RowRequest> Keep(v1::RequestRows proto);
+  absl::Status Ask(RowRequest request);
+  absl::Status Submit(Scheduler::StreamId id, RowRequest request);
+  absl::Status Place(std::span<const size_t> field_bytes, RowRequest& request);
   absl::Status Cancel(uint64_t request_id);
   void OnLeaseEnded(const RequestLease& lease);
   void SendEnded(uint64_t request_id);
@@ -115,7 +110,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const JobRuntime::Reading> reading_ ABSL_GUARDED_BY(mu_);
   Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none yet
-  std::vector<WiredRequest> pending_ ABSL_GUARDED_BY(mu_);
+  std::vector<RowRequest> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, RequestLease*> leases_
       ABSL_GUARDED_BY(mu_);  // by request_id
