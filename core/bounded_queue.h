@@ -29,18 +29,6 @@ class BoundedQueue {
     not_empty_.NotifyOne();
     return true;
   }
-  // Waits for room. Returns false, with `item` untouched, if the queue is
-  // closed or has no room by `deadline`.
-  bool Push(T&& item, MonotonicTime deadline) {
-    MutexLock lock(&mu_);
-    while (!closed_ && items_.size() >= limit_)
-      if (!not_full_.WaitUntil(&mu_, deadline) && items_.size() >= limit_)
-        return false;
-    if (closed_) return false;
-    items_.push_back(std::move(item));
-    not_empty_.NotifyOne();
-    return true;
-  }
   // Waits for an item. Returns nullopt if the queue is closed and empty, or has
   // no item by `deadline`.
   std::optional<T> Pop(MonotonicTime deadline) {
@@ -51,7 +39,6 @@ class BoundedQueue {
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
-    not_full_.NotifyOne();
     return item;
   }
   // Refuses further items; items in the queue can still be popped.
@@ -59,7 +46,6 @@ class BoundedQueue {
     MutexLock lock(&mu_);
     closed_ = true;
     not_empty_.NotifyAll();
-    not_full_.NotifyAll();
   }
   size_t size() const {
     MutexLock lock(&mu_);
@@ -69,7 +55,7 @@ class BoundedQueue {
  private:
   const size_t limit_;
   mutable Mutex mu_;
-  CondVar not_empty_, not_full_;
+  CondVar not_empty_;
   std::deque<T> items_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
