@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/rows.h"
 
-#include <numeric>
+#include <utility>
 
 #include "core/status.h"
 
@@ -31,23 +31,6 @@ absl::Status Check(std::span<const Row> rows, uint32_t batch) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<uint32_t>> RowsOfPart(uint32_t part,
-                                                 uint32_t num_parts,
-                                                 uint32_t batch) {
-  if (num_parts == 0 || num_parts > batch)
-    return InvalidArgument("{} parts of a batch of {} rows: want 1 to {} parts",
-                           num_parts, batch, batch);
-  if (part >= num_parts)
-    return InvalidArgument("part {} of {}: want 0 to {}", part, num_parts,
-                           num_parts - 1);
-  const auto start = [&](uint64_t k) {
-    return static_cast<uint32_t>(batch * k / num_parts);
-  };
-  std::vector<uint32_t> rows(start(part + uint64_t{1}) - start(part));
-  std::iota(rows.begin(), rows.end(), start(part));
-  return rows;
-}
 
 absl::StatusOr<std::vector<uint32_t>> CheckRows(std::span<const int64_t> rows,
                                                 uint32_t batch) {

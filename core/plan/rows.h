@@ -12,12 +12,6 @@
 
 namespace leat {
 
-// Returns rows [⌊G·part/n⌋, ⌊G·(part+1)/n⌋) of a batch of G rows, for a host
-// that takes the `part`-th of n contiguous parts. kInvalidArgument: n is 0 or
-// over G, or part ≥ n.
-absl::StatusOr<std::vector<uint32_t>> RowsOfPart(uint32_t part,
-                                                 uint32_t num_parts,
-                                                 uint32_t batch);
 // Checks rows from outside, and returns them in the same order. They may be
 // empty (a host whose devices hold no rows). kInvalidArgument names the first
 // row that is negative, ≥ batch, or a duplicate.

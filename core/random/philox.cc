@@ -43,16 +43,4 @@ double SampleRng::NextDouble() {
   return static_cast<double>(((high << 32) | low) >> 11) * 0x1.0p-53;
 }
 
-// Lemire's method (2019): the high word of a product is uniform if products
-// whose low word is under 2^32 mod bound are rejected.
-uint32_t SampleRng::NextBelow(uint32_t bound) {
-  uint64_t product = uint64_t{NextU32()} * bound;
-  if (static_cast<uint32_t>(product) < bound) {
-    const uint32_t refused = -bound % bound;
-    while (static_cast<uint32_t>(product) < refused)
-      product = uint64_t{NextU32()} * bound;
-  }
-  return static_cast<uint32_t>(product >> 32);
-}
-
 }  // namespace leat

@@ -29,9 +29,6 @@ class SampleRng {
   float NextFloat() { return static_cast<float>(NextU32() >> 8) * 0x1.0p-24f; }
   // Returns a number in [0, 1) with 53 bits.
   double NextDouble();
-  // Returns a uniform number in [0, bound), unbiased (by rejection). REQUIRES:
-  // bound > 0.
-  uint32_t NextBelow(uint32_t bound);
 
   // The state from which a device draws the same words: word i is word i % 4 of
   // the block whose first counter word is i / 4 higher. REQUIRES: no draw

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/rows.h"
 
-#include <numeric>
+#include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "gtest/gtest.h"
@@ -17,36 +18,6 @@ std::string ErrorOf(const absl::Status& status) {
 }
 absl::Status CheckOf(std::vector<int64_t> rows, uint32_t batch) {
   return CheckRows(rows, batch).status();
-}
-
-TEST(RowsOfPart, PartitionsTheBatchEvenly) {
-  for (uint32_t batch = 1; batch < 40; ++batch)
-    for (uint32_t parts = 1; parts <= batch; ++parts) {
-      Rows all;
-      for (uint32_t part = 0; part < parts; ++part) {
-        const auto rows = RowsOfPart(part, parts, batch);
-        ASSERT_TRUE(rows.ok());
-        EXPECT_GE(rows->size(), batch / parts);
-        EXPECT_LE(rows->size(), (batch + parts - 1) / parts);
-        all.insert(all.end(), rows->begin(), rows->end());
-      }
-      Rows want(batch);
-      std::iota(want.begin(), want.end(), 0u);
-      ASSERT_EQ(all, want);
-    }
-}
-
-TEST(RowsOfPart, DoesNotOverflow) {
-  const uint32_t batch = 1u << 20;
-  EXPECT_EQ(*RowsOfPart(batch - 1, batch, batch), Rows{batch - 1});
-}
-
-TEST(RowsOfPart, ErrorsNameTheValueAndTheRange) {
-  EXPECT_EQ(ErrorOf(RowsOfPart(0, 0, 8).status()),
-            "0 parts of a batch of 8 rows: want 1 to 8 parts");
-  EXPECT_EQ(ErrorOf(RowsOfPart(0, 9, 8).status()),
-            "9 parts of a batch of 8 rows: want 1 to 8 parts");
-  EXPECT_EQ(ErrorOf(RowsOfPart(3, 3, 8).status()), "part 3 of 3: want 0 to 2");
 }
 
 TEST(CheckRows, KeepsTheCallersOrder) {

@@ -68,29 +68,5 @@ TEST(SampleRng, FloatsAreUniform) {
   }
 }
 
-TEST(SampleRng, NextBelowIsUniformAndBelow) {
-  for (uint32_t bound : {1u, 2u, 3u, 7u, 100u}) {
-    constexpr int kDraws = 50'000;
-    SampleRng rng(5, 0, bound, 0);
-    std::vector<int> counts(bound);
-    for (int i = 0; i < kDraws; ++i) ++counts.at(rng.NextBelow(bound));
-    const double expected = double{kDraws} / bound;
-    for (int count : counts)
-      EXPECT_NEAR(count, expected, 5 * std::sqrt(expected));
-  }
-}
-
-// 2^32 is 1.33… × this bound: without rejection a third of the values would
-// occur twice as often.
-TEST(SampleRng, NextBelowIsUnbiasedForLargeBounds) {
-  const uint32_t bound = 3u << 30;
-  constexpr int kDraws = 50'000;
-  SampleRng rng(5, 0, 0, 0);
-  int first_third = 0;
-  for (int i = 0; i < kDraws; ++i)
-    first_third += rng.NextBelow(bound) < bound / 3;
-  EXPECT_NEAR(first_third, kDraws / 3.0, 5 * std::sqrt(kDraws * 2 / 9.0));
-}
-
 }  // namespace
 }  // namespace leat
