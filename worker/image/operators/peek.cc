@@ -1,40 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // peek_shape returns the size in a file's header, stored_bytes the file.
-#include <limits>
 #include <utility>
 
 #include "worker/image/codecs/codec.h"
-#include "worker/image/jpeg/decode/decoder.h"
 #include "worker/image/operators/args.h"
 #include "worker/image/operators/geometry.h"
+#include "worker/image/operators/image_size.h"
 #include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 namespace {
-
-// Nothing is decoded, so no size is too large.
-constexpr ImageLimits kNoLimits = {
-    .max_pixels = std::numeric_limits<uint64_t>::max(),
-    .max_side = std::numeric_limits<uint32_t>::max(),
-    .max_scans = std::numeric_limits<int>::max(),
-    .max_scan_pixels = std::numeric_limits<uint64_t>::max(),
-    .max_unpacked_bytes = std::numeric_limits<uint64_t>::max(),
-    .max_scratch_bytes = std::numeric_limits<uint64_t>::max()};
-
-absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file,
-                                     const ImageFormats& formats) {
-  if (IsJpeg(file)) {
-    JpegDecoder decoder(kNoLimits);
-    RETURN_IF_ERROR(decoder.Open(file));
-    const JpegDecoder::Header& header = decoder.header();
-    return ImageHeader{.size = header.size,
-                       .orientation = header.orientation,
-                       .channels = header.components == 1 ? 1 : 3};
-  }
-  ASSIGN_OR_RETURN(const Codec* const codec, FindCodec(file, formats));
-  return codec->read_header(file, kNoLimits);
-}
 
 class PeekShape final : public OperatorKernel {
  public:
@@ -50,7 +26,7 @@ class PeekShape final : public OperatorKernel {
                    const Tensor& result) const override {
     const Tensor& file = *call.inputs[0];
     ASSIGN_OR_RETURN(const ImageHeader header,
-                     HeaderOf({file.data, file.bytes()}, call.formats));
+                     ImageHeaderOf({file.data, file.bytes()}, call.formats));
     const ImageSize size =
         Orientation::Of(orient_ ? header.orientation : 1).Turned(header.size);
     const int64_t shape[] = {size.height, size.width, header.channels};

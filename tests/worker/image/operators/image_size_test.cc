@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/session/image_size.h"
+#include "worker/image/operators/image_size.h"
 
 #include <span>
 #include <string>
