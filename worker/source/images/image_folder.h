@@ -12,6 +12,7 @@
 // class.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +37,11 @@ absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
 
 // Returns the path as indexes name their root.
 std::string WithoutTrailingSlashes(std::string path);
+
+// Returns the sample of a file's `size` bytes and its label, which is written
+// behind them. REQUIRES: `bytes` has room for both.
+StoredSample WithLabel(std::shared_ptr<std::byte[]> bytes, uint64_t size,
+                       int32_t label);
 
 // The identity of a listing: root, repeat, then for each class its directory
 // and its files' names, sizes and times (not local: identities).

@@ -2,7 +2,9 @@
 #include "worker/source/images/image_folder_index.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/status.h"
@@ -88,6 +90,17 @@ void ListingHash::AddClass(const stored::v1::ImageFolderClass& each) {
     else
       hash_.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
   }
+}
+
+StoredSample WithLabel(std::shared_ptr<std::byte[]> bytes, uint64_t size,
+                       int32_t label) {
+  std::memcpy(bytes.get() + size, &label, sizeof label);
+  StoredSample stored;
+  stored.fields.resize(2);
+  stored.fields[0].bytes = std::span(bytes.get(), size);
+  stored.fields[1].bytes = std::span(bytes.get() + size, sizeof label);
+  stored.owner = std::move(bytes);
+  return stored;
 }
 
 std::string WithoutTrailingSlashes(std::string path) {

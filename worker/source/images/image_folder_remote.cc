@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <map>
 #include <span>
 #include <string>
@@ -226,14 +225,7 @@ absl::StatusOr<StoredSample> RemoteImageFolder::Read(uint64_t sample) const {
   std::shared_ptr<std::byte[]> bytes =
       std::make_shared_for_overwrite<std::byte[]>(size + sizeof(int32_t));
   RETURN_IF_ERROR(file->ReadAt(0, std::span(bytes.get(), size)));
-  const int32_t label = LabelOf(index);
-  std::memcpy(bytes.get() + size, &label, sizeof label);
-  StoredSample stored;
-  stored.fields.resize(2);
-  stored.fields[0].bytes = std::span(bytes.get(), size);
-  stored.fields[1].bytes = std::span(bytes.get() + size, sizeof label);
-  stored.owner = std::move(bytes);
-  return stored;
+  return WithLabel(std::move(bytes), size, LabelOf(index));
 }
 
 }  // namespace

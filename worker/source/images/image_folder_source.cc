@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -187,14 +186,7 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
   // A file that the server has forgotten is looked up by its name, once.
   if (stale) status = ReadFile(index, path, bytes.get(), &stale);
   RETURN_IF_ERROR(status);
-  const int32_t label = ClassOf(index).label;
-  std::memcpy(bytes.get() + size, &label, sizeof label);
-  StoredSample stored;
-  stored.fields.resize(2);
-  stored.fields[0].bytes = std::span(bytes.get(), size);
-  stored.fields[1].bytes = std::span(bytes.get() + size, sizeof label);
-  stored.owner = std::move(bytes);
-  return stored;
+  return WithLabel(std::move(bytes), size, ClassOf(index).label);
 }
 
 absl::Status ImageFolderSource::CannotOpen(int error,
