@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/cluster/fault.h"
+#include "core/freed.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/jpeg2000_structure.h"
@@ -88,26 +89,16 @@ void OnError(const char* text, void* user) {
 }
 void OnMessage(const char*, void*) {}
 
-// In C a codec and a stream have the same type.
-struct CodecCloser {
-  void operator()(opj_codec_t* codec) const { opj_destroy_codec(codec); }
-};
-struct StreamCloser {
-  void operator()(opj_stream_t* stream) const { opj_stream_destroy(stream); }
-};
-struct ImageCloser {
-  void operator()(opj_image_t* image) const { opj_image_destroy(image); }
-};
-using Image = std::unique_ptr<opj_image_t, ImageCloser>;
+using Image = std::unique_ptr<opj_image_t, Freed<opj_image_destroy>>;
 
 absl::StatusOr<Image> DecodeComponents(Bytes file) {
   const bool bare = BytesAre(file, 0, "\xff\x4f");
   Source source{file};
   std::string error;
   const auto damaged = [&] { return DataLoss("damaged JPEG 2000: {}", error); };
-  std::unique_ptr<opj_codec_t, CodecCloser> codec(
+  std::unique_ptr<opj_codec_t, Freed<opj_destroy_codec>> codec(
       opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2));
-  std::unique_ptr<opj_stream_t, StreamCloser> stream(
+  std::unique_ptr<opj_stream_t, Freed<opj_stream_destroy>> stream(
       opj_stream_default_create(OPJ_TRUE));
   if (codec == nullptr || stream == nullptr)
     return WithFault(ResourceExhausted("JPEG 2000: out of memory"),

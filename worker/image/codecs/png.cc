@@ -86,7 +86,6 @@ struct Reader {
   size_t left = SIZE_MAX;  // bytes that may still be read for the row
   png_structp png = nullptr;
   png_infop info = nullptr;
-  bool unexpected_rows = false;
   char text[160] = {};
 };
 

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "core/freed.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/tiff_structure.h"
@@ -144,10 +145,6 @@ class TiffFile {
   absl::Status Decode(uint8_t* out);
 
  private:
-  struct Closer {
-    void operator()(TIFF* tiff) const { TIFFClose(tiff); }
-  };
-
   template <class T>
   T Get(uint32_t tag, T missing) const {
     T value{};
@@ -169,7 +166,7 @@ class TiffFile {
 
   Memory memory_;
   Messages messages_;
-  std::unique_ptr<TIFF, Closer> tiff_;
+  std::unique_ptr<TIFF, Freed<TIFFClose>> tiff_;
   TiffLayout layout_;
   std::array<uint8_t, 256> to_byte_{};  // a sample of up to 8 bits, scaled
   std::array<std::array<uint8_t, 3>, 256> palette_{};

@@ -17,14 +17,11 @@
 #include <system_error>
 
 #include "core/cluster/fault.h"
+#include "core/freed.h"
 #include "core/status.h"
 
 namespace leat::worker {
 namespace {
-
-struct CurlFreeUrl {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
 
 struct FreePath {
   void operator()(char* path) const { std::free(path); }
@@ -38,7 +35,7 @@ struct UrlParts {
 // none can mean one host here and another one there. IPv4 numbers in any form
 // come out as four decimal ones. nullopt: it is malformed.
 std::optional<UrlParts> TakeApart(std::string_view text) {
-  const std::unique_ptr<CURLU, CurlFreeUrl> url(curl_url());
+  const std::unique_ptr<CURLU, Freed<curl_url_cleanup>> url(curl_url());
   if (url == nullptr ||
       curl_url_set(url.get(), CURLUPART_URL, std::string(text).c_str(),
                    CURLU_PATH_AS_IS) != CURLUE_OK)

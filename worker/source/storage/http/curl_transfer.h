@@ -10,18 +10,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/freed.h"
 #include "worker/source/storage/base/allowed.h"
 #include "worker/source/storage/base/config.h"
 #include "worker/source/storage/http/http.h"
 
 namespace leat::worker {
-
-struct CurlFreeEasy {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-struct CurlFreeList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
 
 // Thread-compatible. Does not move: libcurl holds its address.
 class CurlTransfer {
@@ -60,12 +54,13 @@ class CurlTransfer {
   const HttpRequest request_;
   const HttpTransport::Done done_;
   const AllowedReads* allowed_ = nullptr;  // set by Prepare
-  std::unique_ptr<curl_slist, CurlFreeList> headers_;
+  std::unique_ptr<curl_slist, Freed<curl_slist_free_all>> headers_;
   std::array<char, CURL_ERROR_SIZE> error_ = {};
   HttpResponse response_;
   bool head_ended_ = false;  // all its headers have come
   std::string refusal_;      // of an address or a redirect; empty: none
-  std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
+  // Last: it is cleaned up first.
+  std::unique_ptr<CURL, Freed<curl_easy_cleanup>> easy_;
 };
 
 }  // namespace leat::worker

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "core/freed.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "core/thread.h"
@@ -19,10 +20,6 @@ namespace leat::worker {
 namespace {
 
 constexpr int kPollMs = 1000;  // libcurl's own timers end a wait earlier
-
-struct CurlFreeMulti {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-};
 
 bool InitCurl() {
   static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -165,7 +162,7 @@ class CurlTransport::Loop {
 
   const StorageConfig config_;
   const std::shared_ptr<const AllowedReads> allowed_;
-  const std::unique_ptr<CURLM, CurlFreeMulti> multi_;
+  const std::unique_ptr<CURLM, Freed<curl_multi_cleanup>> multi_;
   std::thread thread_;
   // Used by the loop's thread; after its end by the destructor.
   std::map<Id, std::unique_ptr<CurlTransfer>> active_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/freed.h"
 #include "core/status.h"
 #include "worker/source/faults/file_error.h"
 #include "worker/source/faults/modified_time.h"
@@ -19,10 +20,7 @@
 namespace leat::worker {
 namespace {
 
-struct CloseDir {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
-using Dir = std::unique_ptr<DIR, CloseDir>;
+using Dir = std::unique_ptr<DIR, Freed<closedir>>;
 
 class LocalListing {
  public:
