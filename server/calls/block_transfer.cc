@@ -15,6 +15,23 @@ namespace {
 
 constexpr int kMaxBlocksToFind = 1024;
 constexpr size_t kMaxUnusableText = 500;
+constexpr int kMaxDatasets = 64;               // in one call
+constexpr uint64_t kMaxWholeBytes = 16 << 10;  // of an index in an answer
+constexpr size_t kMaxAnswerBytes = 1 << 20;    // about indexes
+
+// Returns the bytes of an index; empty: it is too large, or cannot be read.
+std::string WholeIndex(const std::vector<IndexBlock>& blocks, Now now,
+                       Coordinator* coordinator) {
+  std::string whole;
+  if (TotalBytes(blocks) > kMaxWholeBytes) return whole;
+  for (const IndexBlock& block : blocks) {
+    const absl::StatusOr<std::string> bytes =
+        coordinator->ReadBlock(block.sha256, 0, now);
+    if (!bytes.ok() || HashOf(*bytes) != block.sha256) return "";
+    whole += *bytes;
+  }
+  return whole;
+}
 
 class GetBlockCall
     : public grpc::ServerWriteReactor<v1::GetIndexBlockResponse> {
@@ -148,16 +165,29 @@ absl::Status TransfersAreBusy() {
       "the coordinator moves as much of indexes as it can: try again");
 }
 
-absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
+absl::Status AnswerIndexBlocks(Coordinator* coordinator, Now now,
                                const v1::GetIndexBlocksRequest& request,
+                               TransferSlots* slots,
                                v1::GetIndexBlocksResponse* response) {
-  ASSIGN_OR_RETURN(const IndexBlocks index,
-                   coordinator.BlocksOf(request.dataset_id()));
-  response->set_index_sha256(
-      std::string(index.identity.begin(), index.identity.end()));
-  if (index.blocks == nullptr) return absl::OkStatus();
-  for (const IndexBlock& block : *index.blocks)
-    *response->add_blocks() = rpc::ToProto(block);
+  const int datasets = request.dataset_ids_size();
+  if (datasets < 1 || datasets > kMaxDatasets)
+    return InvalidArgument("{} datasets: want 1 to {}", datasets, kMaxDatasets);
+  const bool reads = slots->Take();
+  size_t bytes = 0;
+  for (const std::string& id : request.dataset_ids()) {
+    v1::DatasetBlocks& its = *response->add_indexes();
+    const absl::StatusOr<IndexBlocks> index = coordinator->BlocksOf(id);
+    if (!index.ok()) continue;
+    its.set_index_sha256(BytesOf(index->identity));
+    for (const IndexBlock& block : *index->blocks)
+      *its.add_blocks() = rpc::ToProto(block);
+    if (reads) its.set_index(WholeIndex(*index->blocks, now, coordinator));
+    bytes += its.ByteSizeLong();
+    if (bytes <= kMaxAnswerBytes) continue;
+    if (response->indexes_size() > 1) response->mutable_indexes()->RemoveLast();
+    break;
+  }
+  if (reads) slots->Give();
   return absl::OkStatus();
 }
 

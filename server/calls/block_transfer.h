@@ -40,8 +40,10 @@ class TransferSlots {
 // Returns the error for a caller that gets no slot: kUnavailable.
 absl::Status TransfersAreBusy();
 
-absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
+// `slots`: without a free one, no index is read.
+absl::Status AnswerIndexBlocks(Coordinator* coordinator, Now now,
                                const v1::GetIndexBlocksRequest& request,
+                               TransferSlots* slots,
                                v1::GetIndexBlocksResponse* response);
 absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
                               const v1::FindIndexBlocksRequest& request,

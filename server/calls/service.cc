@@ -187,7 +187,8 @@ grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
     const v1::GetIndexBlocksRequest* request,
     v1::GetIndexBlocksResponse* response) {
   return Handle(access_, "CoordinatorService/GetIndexBlocks", context, [&] {
-    return AnswerIndexBlocks(*coordinator_, *request, response);
+    return AnswerIndexBlocks(coordinator_, Now::Of(*clock_), *request,
+                             &block_reads_, response);
   });
 }
 

@@ -20,6 +20,17 @@ absl::Status OfOpening(const absl::Status& status) {
   return WithFault(Unavailable("{}", Message(status)), *fault);
 }
 
+// Returns whether these are the bytes of the blocks, one after the other.
+bool AreOf(std::span<const IndexBlock> blocks, std::string_view bytes) {
+  for (const IndexBlock& block : blocks) {
+    if (block.bytes > bytes.size() ||
+        HashOf(bytes.substr(0, block.bytes)) != block.sha256)
+      return false;
+    bytes.remove_prefix(block.bytes);
+  }
+  return bytes.empty();
+}
+
 // Returns the source together with the storage that it reads by.
 std::shared_ptr<const Source> WithStorage(
     std::shared_ptr<const Storage> storage,
@@ -40,8 +51,7 @@ std::shared_ptr<const Source> WithStorage(
 // small dataset never waits for it again.
 absl::StatusOr<std::shared_ptr<const Source>> IndexOpener::OpenBlocks(
     const DatasetInfo& dataset, const Node& reader, const SourceLimits& limits,
-    std::shared_ptr<const Source> base) const {
-  ASSIGN_OR_RETURN(FetchedBlocks index, uses_.fetcher->FetchBlocks(dataset));
+    std::shared_ptr<const Source> base, FetchedBlocks index) const {
   const absl::StatusOr<bool> checked =
       CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
   if (!checked.ok())
@@ -51,11 +61,14 @@ absl::StatusOr<std::shared_ptr<const Source>> IndexOpener::OpenBlocks(
     return DataLoss("dataset {}: its blocks are not those of its index",
                     dataset.name);
   const bool by_block = *checked && index.blocks.size() > 2;
-  ASSIGN_OR_RETURN(
-      std::string bytes,
-      FetchWhole(
-          dataset,
-          std::span(index.blocks).first(by_block ? 1 : index.blocks.size())));
+  std::string bytes = std::move(index.bytes);
+  if (by_block || !AreOf(index.blocks, bytes)) {
+    ASSIGN_OR_RETURN(
+        bytes,
+        FetchWhole(
+            dataset,
+            std::span(index.blocks).first(by_block ? 1 : index.blocks.size())));
+  }
   if (by_block)
     return std::make_shared<const BlockSource>(
         reader, dataset, std::move(index.blocks), std::move(bytes), limits,
@@ -94,15 +107,22 @@ absl::StatusOr<std::string> IndexOpener::FetchWhole(
 
 absl::StatusOr<std::shared_ptr<const Source>> IndexOpener::Open(
     const DatasetInfo& dataset, const Node& reader,
-    std::shared_ptr<const Source> base) const {
+    std::shared_ptr<const Source> base,
+    std::optional<FetchedBlocks> index) const {
   SourceLimits limits = uses_.limits;
   std::shared_ptr<const Storage> storage;
   if (limits.storage != nullptr)
     storage = limits.storage->ForDataset(
         DatasetKeyOf(dataset.fingerprint, reader), dataset.name);
   limits.storage = storage.get();
-  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenBlocks(dataset, reader, limits, std::move(base)));
+  if (!index) {
+    const DatasetInfo* const only = &dataset;
+    ASSIGN_OR_RETURN(index,
+                     std::move(uses_.fetcher->FetchBlocks({&only, 1}).front()));
+  }
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Source> source,
+      OpenBlocks(dataset, reader, limits, std::move(base), *std::move(index)));
   if (source->fingerprint() != dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
                     dataset.name);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,14 +26,18 @@ namespace leat::worker {
 struct FetchedBlocks {
   std::vector<IndexBlock> blocks;
   Digest identity{};
+  std::string bytes;  // of all blocks, unchecked; empty: they are to be fetched
 };
 
 // Fetches indexes.
 class IndexFetcher : public BlockFetcher {
  public:
-  // kNotFound: no such dataset. kUnavailable, kDeadlineExceeded: try again.
-  virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) = 0;
+  // Returns the parts of the indexes of the first of these datasets, or all: at
+  // least one. kNotFound: no such dataset. kUnavailable, kDeadlineExceeded: try
+  // again. REQUIRES: 1 to kMostTogether datasets.
+  virtual std::vector<absl::StatusOr<FetchedBlocks>> FetchBlocks(
+      std::span<const DatasetInfo* const> datasets) = 0;
+  static constexpr size_t kMostTogether = 64;
 };
 
 // Thread-safe.
@@ -49,17 +54,20 @@ class IndexOpener {
       : uses_(std::move(uses)), pause_(std::move(pause)) {}
 
   // Returns the source together with the storage that it reads by. `base`: the
-  // opened base of an arrangement. kDataLoss: an index that is not the
-  // dataset's. kUnavailable: this worker cannot read the beginning of the
-  // dataset, or the coordinator does not answer.
+  // opened base of an arrangement. `index`: what FetchBlocks returned; nullopt:
+  // it is called. kDataLoss: an index that is not the dataset's. kUnavailable:
+  // this worker cannot read the beginning of the dataset, or the coordinator
+  // does not answer.
   absl::StatusOr<std::shared_ptr<const Source>> Open(
       const DatasetInfo& dataset, const Node& reader,
-      std::shared_ptr<const Source> base = nullptr) const;
+      std::shared_ptr<const Source> base = nullptr,
+      std::optional<FetchedBlocks> index = std::nullopt) const;
 
  private:
   absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(
       const DatasetInfo& dataset, const Node& reader,
-      const SourceLimits& limits, std::shared_ptr<const Source> base) const;
+      const SourceLimits& limits, std::shared_ptr<const Source> base,
+      FetchedBlocks index) const;
   absl::StatusOr<std::string> FetchWhole(
       const DatasetInfo& dataset, std::span<const IndexBlock> blocks) const;
 

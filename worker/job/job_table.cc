@@ -180,22 +180,19 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
 
 absl::StatusOr<std::vector<std::shared_ptr<const Source>>> JobTable::SourcesOf(
     const JobInfo& job, const CheckedJob& checked) {
-  std::vector<std::shared_ptr<const Source>> sources;
-  std::vector<std::shared_ptr<const LaterSource>> later;
+  std::vector<SourceTable::Wanted> wanted;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const CheckedGraph& graph = checked.sources[i];
-    const Node& reader = graph.graph.nodes[graph.reader];
-    if (IsMixture(job.spec)) {
-      later.push_back(sources_->OpenLater(job.datasets[i], reader));
-      sources.push_back(later.back());
-      continue;
-    }
-    ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                     sources_->Open(job.datasets[i], reader));
-    sources.push_back(std::move(source));
+    wanted.push_back({&job.datasets[i], &graph.graph.nodes[graph.reader]});
   }
+  if (!IsMixture(job.spec)) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                     sources_->Open(job.datasets[0], *wanted[0].reader));
+    return std::vector{std::move(source)};
+  }
+  const auto later = sources_->OpenLater(wanted);
   sources_->AwaitAttempts(later);
-  return sources;
+  return std::vector<std::shared_ptr<const Source>>(later.begin(), later.end());
 }
 
 }  // namespace leat::worker

@@ -16,6 +16,11 @@ bool HasPartners(const Graph& pipeline) {
       pipeline.nodes, [](const Node& node) { return node.op == "partner"; });
 }
 
+// Clients supply no samples of mixtures, whose sources are many.
+bool IsSupplied(const JobSpec& spec) {
+  return !IsMixture(spec) && IsExternal(spec);
+}
+
 }  // namespace
 
 absl::StatusOr<JobKernels::Kernel> JobKernels::Of(CheckedGraph graph) {
@@ -49,7 +54,7 @@ absl::StatusOr<std::unique_ptr<const SourceRuntime>> SourceRuntime::Create(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
         source->num_samples(), dataset.shards.num_samples());
   const Node& reader = graph.graph.nodes[graph.reader];
-  const bool supplied = IsExternal(job.spec);
+  const bool supplied = IsSupplied(job.spec);
   const bool reads_ahead =
       !supplied && (context->read_ahead_of == ReadAheadOf::kAll ||
                     ReadsWait(reader, *source));
@@ -73,7 +78,7 @@ SourceRuntime::SourceRuntime(const JobInfo& job, uint32_t number,
       first_(first),
       records_(job.plan_hash, dataset_, first, std::move(places), context),
       kernel_(std::move(kernel)),
-      supplied_(IsExternal(job.spec)),
+      supplied_(IsSupplied(job.spec)),
       reads_ahead_(reads_ahead),
       has_partners_(HasPartners(PipelineOf(job.spec, number))) {}
 

@@ -32,19 +32,27 @@ uint64_t NumRecords(const DatasetInfo& dataset, const Node& reader) {
 
 absl::StatusOr<SourceTable::SourcePtr> SourceTable::Open(
     const DatasetInfo& dataset, const Node& reader) {
-  bool is_new = false;
-  const Later later = Find(dataset, reader, &is_new);
+  Group unused;
+  const Later later = Find(dataset, reader, &unused);
   ASSIGN_OR_RETURN(const SourcePtr source, later->Opened());
   return SourcePtr(later, source.get());
 }
 
-std::shared_ptr<const LaterSource> SourceTable::OpenLater(
-    const DatasetInfo& dataset, const Node& reader) {
-  bool is_new = false;
-  Later later = Find(dataset, reader, &is_new);
-  // One that finds no place is opened by its rows.
-  if (is_new && ahead_.TryPush(std::weak_ptr(later))) StartThread();
+std::vector<std::shared_ptr<const LaterSource>> SourceTable::OpenLater(
+    std::span<const Wanted> wanted) {
+  std::vector<Later> later;
+  Group group;
+  for (const auto& [dataset, reader] : wanted) {
+    later.push_back(Find(*dataset, *reader, &group));
+    if (group.sources.size() == kSourcesOfGroup)
+      OpenAhead(std::exchange(group, {}));
+  }
+  if (!group.sources.empty()) OpenAhead(std::move(group));
   return later;
+}
+
+void SourceTable::OpenAhead(Group group) {
+  if (ahead_.TryPush(std::move(group))) StartThread();
 }
 
 void SourceTable::AwaitAttempts(
@@ -66,7 +74,7 @@ void SourceTable::Stop() {
 }
 
 SourceTable::Later SourceTable::Find(const DatasetInfo& dataset,
-                                     const Node& reader, bool* is_new) {
+                                     const Node& reader, Group* group) {
   Key key(dataset.fingerprint, CanonicalText(reader));
   MutexLock lock(&mu_);
   const auto known = known_.find(key);
@@ -75,17 +83,20 @@ SourceTable::Later SourceTable::Find(const DatasetInfo& dataset,
   if (known_.size() > options_.max_known)
     std::erase_if(known_,
                   [](const auto& each) { return each.second.expired(); });
+  const auto its = std::make_shared<const DatasetInfo>(dataset);
   auto later = std::make_shared<const LaterSource>(
       LaterSource::Known{.name = dataset.name,
                          .fingerprint = dataset.fingerprint,
                          .root = RootOf(reader),
                          .samples = dataset.shards.num_samples(),
                          .records = NumRecords(dataset, reader)},
-      options_.later, [table = shared_from_this(), dataset, reader] {
-        return table->OpenIndex(dataset, reader);
+      options_.later, [table = shared_from_this(), its, reader] {
+        return table->OpenIndex(*its, reader);
       });
   known_[std::move(key)] = later;
-  *is_new = true;
+  group->sources.push_back(later);
+  if (its->base != nullptr) group->datasets.push_back(its->base);
+  group->datasets.push_back(its);
   return later;
 }
 
@@ -95,12 +106,18 @@ absl::StatusOr<SourceTable::SourcePtr> SourceTable::OpenIndex(
   if (dataset.base != nullptr) {
     ASSIGN_OR_RETURN(base, Open(*dataset.base, reader));
   }
+  std::optional<FetchedBlocks> index;
+  {
+    MutexLock lock(&mu_);
+    if (auto fetched = fetched_.extract(dataset.id))
+      index = std::move(fetched.mapped());
+  }
   const IndexOpener opener({.fetcher = fetcher_,
                             .cache = index_cache_,
                             .limits = options_.limits,
                             .block_timeout = options_.block_timeout},
                            [this](Duration d) { return stop_.Pause(d); });
-  return opener.Open(dataset, reader, std::move(base));
+  return opener.Open(dataset, reader, std::move(base), std::move(index));
 }
 
 void SourceTable::StartThread() {
@@ -116,11 +133,30 @@ void SourceTable::StartThread() {
 }
 
 void SourceTable::Work() {
-  while (const auto next = ahead_.Pop(MonotonicTime::max())) {
-    const Later later = next->lock();
-    if (later == nullptr) continue;
-    // The rows that need the source tell the error.
-    if (!stop_.stopped()) later->Opened().IgnoreError();
+  while (const auto group = ahead_.Pop(MonotonicTime::max())) {
+    Fetch(*group);
+    for (const auto& source : group->sources) {
+      const Later later = source.lock();
+      // The rows that need the source tell the error.
+      if (later != nullptr && !stop_.stopped()) later->Opened().IgnoreError();
+    }
+    MutexLock lock(&mu_);
+    for (const auto& dataset : group->datasets) fetched_.erase(dataset->id);
+  }
+}
+
+// Openings fetch the indexes that do not come here, and tell errors.
+void SourceTable::Fetch(const Group& group) {
+  std::vector<const DatasetInfo*> datasets;
+  for (const auto& dataset : group.datasets) datasets.push_back(dataset.get());
+  std::span<const DatasetInfo* const> rest = datasets;
+  while (!rest.empty() && !stop_.stopped()) {
+    auto indexes = fetcher_->FetchBlocks(rest);
+    if (indexes.size() == 1 && !indexes.front().ok()) return;
+    MutexLock lock(&mu_);
+    for (size_t i = 0; i < indexes.size(); ++i)
+      if (indexes[i].ok()) fetched_[rest[i]->id] = *std::move(indexes[i]);
+    rest = rest.subspan(indexes.size());
   }
 }
 

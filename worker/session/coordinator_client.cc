@@ -22,6 +22,19 @@ constexpr size_t kUploadChunk = 1 << 20;
 // spec of the 8 MiB that the coordinator takes must come back.
 constexpr int kMaxReplyBytes = 64 << 20;
 
+absl::StatusOr<FetchedBlocks> BlocksOf(const DatasetInfo& dataset,
+                                       v1::DatasetBlocks* proto) {
+  if (proto->index_sha256().empty())
+    return NotFound("no index of dataset {}", dataset.name);
+  FetchedBlocks index;
+  ASSIGN_OR_RETURN(index.blocks, rpc::BlocksFrom(proto->blocks()));
+  ASSIGN_OR_RETURN(index.identity,
+                   DigestOf("the identity of an index", proto->index_sha256(),
+                            absl::StatusCode::kDataLoss));
+  index.bytes = std::move(*proto->mutable_index());
+  return index;
+}
+
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(CoordinatorClientOptions options,
@@ -96,22 +109,24 @@ absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
   return rpc::FromProto(response.job());
 }
 
-absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
-    const DatasetInfo& dataset) {
+std::vector<absl::StatusOr<FetchedBlocks>> CoordinatorClient::FetchBlocks(
+    std::span<const DatasetInfo* const> datasets) {
   Call call(this, options_.call_timeout);
   v1::GetIndexBlocksRequest request;
-  request.set_dataset_id(dataset.id);
+  for (const DatasetInfo* const dataset : datasets)
+    request.add_dataset_ids(dataset->id);
   v1::GetIndexBlocksResponse response;
-  RETURN_IF_ERROR(call.Ended(
-      call.stub()->GetIndexBlocks(call.context(), request, &response)));
-  FetchedBlocks index;
-  ASSIGN_OR_RETURN(index.blocks, rpc::BlocksFrom(response.blocks()));
-  if (response.index_sha256().size() != index.identity.size())
-    return DataLoss("the identity of an index has {} bytes",
-                    response.index_sha256().size());
-  std::copy(response.index_sha256().begin(), response.index_sha256().end(),
-            index.identity.begin());
-  return index;
+  const absl::Status ended = call.Ended(
+      call.stub()->GetIndexBlocks(call.context(), request, &response));
+  if (!ended.ok()) return {ended};
+  const auto count = static_cast<size_t>(response.indexes_size());
+  if (count < 1 || count > datasets.size())
+    return {DataLoss("{} indexes of {} datasets", count, datasets.size())};
+  std::vector<absl::StatusOr<FetchedBlocks>> indexes;
+  for (size_t i = 0; i < count; ++i)
+    indexes.push_back(
+        BlocksOf(*datasets[i], response.mutable_indexes(static_cast<int>(i))));
+  return indexes;
 }
 
 absl::StatusOr<std::string> CoordinatorClient::FetchBlock(

@@ -52,8 +52,8 @@ class CoordinatorClient final : public JobFetcher {
 
   // Also kUnavailable, with fault kWorker: its decoders differ from the job's.
   absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
-  absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) override;
+  std::vector<absl::StatusOr<FetchedBlocks>> FetchBlocks(
+      std::span<const DatasetInfo* const> datasets) override;
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string& unusable,
                                          MonotonicTime deadline) override;

@@ -71,8 +71,67 @@ class ServiceBlocksTest : public ServiceTest {
     while (reader->Read(&response)) *bytes += response.chunk();
     return reader->Finish();
   }
+  v1::GetIndexBlocksResponse Indexes(const std::vector<std::string>& ids,
+                                     StatusCode code = StatusCode::OK) {
+    v1::GetIndexBlocksRequest request;
+    for (const std::string& id : ids) request.add_dataset_ids(id);
+    v1::GetIndexBlocksResponse response;
+    EXPECT_EQ(client_->coordinator()
+                  .GetIndexBlocks(client_->Context().get(), request, &response)
+                  .error_code(),
+              code);
+    return response;
+  }
+  // Has a dataset listed, with these bytes as its blocks. Returns its ID.
+  std::string List(FakeWorker* worker, const std::string& name,
+                   const std::vector<std::string>& bytes) {
+    v1::CreateJobResponse created;
+    std::future<grpc::Status> creating = std::async(
+        [&] { return client_->Create(SpecOf(name, "/" + name), &created); });
+    const v1::IndexDataset asked = worker->Asked();
+    std::vector<IndexBlock> blocks;
+    for (const std::string& each : bytes) {
+      blocks.push_back(BlockOf(each, blocks.empty() ? 0 : 1000));
+      EXPECT_TRUE(worker->Put(asked, blocks.back(), each).ok());
+    }
+    EXPECT_TRUE(worker->Upload(FakeWorker::HeaderOf(asked, blocks)).ok());
+    EXPECT_TRUE(creating.get().ok());
+    return asked.dataset_id();
+  }
   fs::path root_;
 };
+
+TEST_F(ServiceBlocksTest, SmallIndexesComeTogether) {
+  FakeWorker worker(client_.get(), "a");
+  const std::string small = List(&worker, "small", {"head", "block"});
+  const std::string large =
+      List(&worker, "large", {"head", std::string(20'000, 'x')});
+  const auto both = Indexes({small, "none", large, small});
+  ASSERT_EQ(both.indexes_size(), 4);
+  EXPECT_EQ(both.indexes(0).index(), "headblock");
+  EXPECT_EQ(both.indexes(0).index_sha256().size(), 32u);
+  EXPECT_EQ(both.indexes(1).index_sha256(), "") << "there is none";
+  EXPECT_EQ(both.indexes(2).index(), "");
+  EXPECT_EQ(both.indexes(2).blocks_size(), 2);
+  EXPECT_EQ(both.indexes(3).index(), "headblock");
+  Indexes({}, StatusCode::INVALID_ARGUMENT);
+  Indexes(std::vector<std::string>(65, small), StatusCode::INVALID_ARGUMENT);
+  // A block that is damaged is left to GetIndexBlock, which tells.
+  std::ofstream(root_ / "state/blocks" / ToHex(HashOf("block")),
+                std::ios::binary)
+      << "clock";
+  EXPECT_EQ(Indexes({small}).indexes(0).index(), "");
+}
+
+// 16 KiB each: as many as fit into 1 MiB.
+TEST_F(ServiceBlocksTest, AnAnswerAboutIndexesIsBounded) {
+  FakeWorker worker(client_.get(), "a");
+  const std::string id =
+      List(&worker, "j", {"head", std::string((16 << 10) - 4, 'x')});
+  const auto many = Indexes(std::vector<std::string>(64, id));
+  EXPECT_EQ(many.indexes_size(), 63);
+  EXPECT_EQ(many.indexes(62).index().size(), 16u << 10);
+}
 
 TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
   const std::string head = "head", large((2 << 20) + 3, 'x'), small = "small";
@@ -98,22 +157,14 @@ TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
   ASSERT_TRUE(worker.Upload(FakeWorker::HeaderOf(asked, blocks)).ok());
   ASSERT_TRUE(creating.get().ok());
 
-  v1::GetIndexBlocksRequest request;
-  request.set_dataset_id(asked.dataset_id());
-  v1::GetIndexBlocksResponse index;
-  ASSERT_TRUE(client_->coordinator()
-                  .GetIndexBlocks(client_->Context().get(), request, &index)
-                  .ok());
-  EXPECT_EQ(*rpc::BlocksFrom(index.blocks()), blocks);
+  const v1::GetIndexBlocksResponse index = Indexes({asked.dataset_id()});
+  ASSERT_EQ(index.indexes_size(), 1);
+  EXPECT_EQ(*rpc::BlocksFrom(index.indexes(0).blocks()), blocks);
+  EXPECT_EQ(index.indexes(0).index(), "") << "2 MiB do not come with it";
   std::string bytes;
   EXPECT_TRUE(Get(blocks[1].sha256, &bytes).ok());
   EXPECT_EQ(bytes, large);
   EXPECT_EQ(Get(HashOf("none"), &bytes).error_code(), StatusCode::NOT_FOUND);
-  request.set_dataset_id("none");
-  EXPECT_EQ(client_->coordinator()
-                .GetIndexBlocks(client_->Context().get(), request, &index)
-                .error_code(),
-            StatusCode::NOT_FOUND);
   // The coordinator names damage on its disk.
   const fs::path file = root_ / "state/blocks" / ToHex(blocks[2].sha256);
   std::ofstream(file, std::ios::binary) << "smell";

@@ -174,8 +174,21 @@ class FakeFetcher : public JobFetcher {
     index_ = std::move(blocks);
     blocks_ = std::move(bytes);
   }
-  absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) override {
+  std::vector<absl::StatusOr<FetchedBlocks>> FetchBlocks(
+      std::span<const DatasetInfo* const> datasets) override {
+    return {Index(*datasets[0])};
+  }
+  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string&,
+                                         MonotonicTime) override {
+    MutexLock lock(&mu_);
+    const auto it = blocks_.find(block.sha256);
+    if (it == blocks_.end()) return NotFound("no such block");
+    return it->second;
+  }
+
+ private:
+  absl::StatusOr<FetchedBlocks> Index(const DatasetInfo& dataset) {
     MutexLock lock(&mu_);
     if (!index_.blocks.empty()) return index_;
     for (const auto& [key, job] : jobs_)
@@ -191,16 +204,7 @@ class FakeFetcher : public JobFetcher {
       }
     return NotFound("no such index");
   }
-  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
-                                         const std::string&,
-                                         MonotonicTime) override {
-    MutexLock lock(&mu_);
-    const auto it = blocks_.find(block.sha256);
-    if (it == blocks_.end()) return NotFound("no such block");
-    return it->second;
-  }
 
- private:
   Mutex mu_;
   std::map<std::string, FakeJob> jobs_ ABSL_GUARDED_BY(mu_);
   FetchedBlocks index_ ABSL_GUARDED_BY(mu_);

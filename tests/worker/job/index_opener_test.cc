@@ -43,9 +43,9 @@ class FakeIndexes final : public IndexFetcher {
   }
   void Lose() { bytes_.clear(); }
 
-  absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) override {
-    return indexes_.at(dataset.id);
+  std::vector<absl::StatusOr<FetchedBlocks>> FetchBlocks(
+      std::span<const DatasetInfo* const> datasets) override {
+    return {indexes_.at(datasets[0]->id)};
   }
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string&,

@@ -20,6 +20,7 @@
 namespace leat::worker {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -184,49 +185,26 @@ TEST_F(MixtureTable,
   EXPECT_EQ(bad_.Take().size(), 0u) << "no sample is bad";
 }
 
-// Lets requests for indexes go on when three of them are there.
-class GatheringFetcher : public MixedFetcher {
- public:
-  absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) override {
-    const MonotonicTime deadline = Clock::Real().Now() + kWait;
-    {
-      MutexLock lock(&mu_);
-      ++arrived_;
-      arrived_changed_.NotifyAll();
-      while (arrived_ < 3)
-        if (!arrived_changed_.WaitUntil(&mu_, deadline))
-          return NotFound("{} requests came at a time: want 3", arrived_);
-    }
-    return MixedFetcher::FetchBlocks(dataset);
-  }
-
- private:
-  static constexpr Duration kWait = std::chrono::seconds(20);
-  Mutex mu_;
-  CondVar arrived_changed_;
-  int arrived_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
 TEST_F(MixtureTable, SourcesAreOpenedTogetherAheadOfTheirRows) {
-  const MixedJob job = Job(Spec());
-  GatheringFetcher fetcher;
-  fetcher.Add(job);
-  JobTable table({.threads = 1, .opens = 3}, &fetcher, &context_);
-  absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
-  std::latch done(1);
-  table.Get(job.key(), Epilogue::kWorker,
-            [&](absl::StatusOr<JobTable::Runtime> runtime) {
-              result = std::move(runtime);
-              done.count_down();
-            });
-  done.wait();
+  fetcher_.SendWhole(/*damaged=*/false);
+  const auto result = Get(Job(Spec()));
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_FALSE((*result)->reads_ahead()) << "all are open, and none waits";
-  // The first of these rows waits for three requests: two are not rows'.
   for (const uint64_t sample : {0, 6, 10})
     EXPECT_TRUE(Fields(**result, {.sample = sample}).ok());
-  EXPECT_EQ(fetcher.indexes(), 3);
+  EXPECT_THAT(fetcher_.requests(), ElementsAre(3));
+  EXPECT_EQ(fetcher_.blocks(), 0) << "the indexes came whole";
+}
+
+TEST_F(MixtureTable, IndexesThatAreCutOffOrDamagedAreFetchedAgain) {
+  fetcher_.AnswerAtMost(2);
+  fetcher_.SendWhole(/*damaged=*/true);
+  const auto result = Get(Job(Spec()));
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const uint64_t sample : {0, 6, 10})
+    EXPECT_TRUE(Fields(**result, {.sample = sample}).ok());
+  EXPECT_THAT(fetcher_.requests(), ElementsAre(3, 1));
+  EXPECT_EQ(fetcher_.blocks(), 3) << "none is used as it came";
 }
 
 TEST_F(MixtureTable, AJobOfOtherSharesThanItsPlanHashIsRefused) {

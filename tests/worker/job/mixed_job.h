@@ -5,9 +5,11 @@
 // and the first byte of its file; "!" is bad.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -139,36 +141,73 @@ class MixedFetcher : public JobFetcher {
     if (it == jobs_.end()) return NotFound("no such job");
     return it->second;
   }
-  absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) override {
+  // How many datasets each request for indexes named.
+  std::vector<size_t> requests() {
     MutexLock lock(&mu_);
-    const auto it = indexes_.find(dataset.fingerprint);
-    if (it == indexes_.end())
-      return NotFound("no index of dataset {}", dataset.name);
-    ++fetched_;
-    FetchedBlocks index;
-    index.blocks = {{.sha256 = it->second,
-                     .bytes = blobs_[it->second].size(),
-                     .samples = 0}};
-    index.identity =
-        IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks);
-    return index;
+    return requests_;
+  }
+  // From now on an answer has so many indexes at most.
+  void AnswerAtMost(size_t indexes) {
+    MutexLock lock(&mu_);
+    most_ = indexes;
+  }
+  // From now on small indexes come with their blocks, and these are damaged.
+  void SendWhole(bool damaged) {
+    MutexLock lock(&mu_);
+    whole_ = true;
+    damaged_ = damaged;
+  }
+  int blocks() {  // that were fetched
+    MutexLock lock(&mu_);
+    return fetched_blocks_;
+  }
+  std::vector<absl::StatusOr<FetchedBlocks>> FetchBlocks(
+      std::span<const DatasetInfo* const> datasets) override {
+    MutexLock lock(&mu_);
+    requests_.push_back(datasets.size());
+    std::vector<absl::StatusOr<FetchedBlocks>> indexes;
+    for (const DatasetInfo* const dataset :
+         datasets.first(std::min(most_, datasets.size())))
+      indexes.push_back(Index(*dataset));
+    return indexes;
   }
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string&,
                                          MonotonicTime) override {
     MutexLock lock(&mu_);
+    ++fetched_blocks_;
     const auto it = blobs_.find(block.sha256);
     if (it == blobs_.end()) return NotFound("no such block");
     return it->second;
   }
 
  private:
+  absl::StatusOr<FetchedBlocks> Index(const DatasetInfo& dataset)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto it = indexes_.find(dataset.fingerprint);
+    if (it == indexes_.end())
+      return NotFound("no index of dataset {}", dataset.name);
+    ++fetched_;
+    const std::string& blob = blobs_[it->second];
+    FetchedBlocks index;
+    index.blocks = {{.sha256 = it->second, .bytes = blob.size(), .samples = 0}};
+    index.identity =
+        IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks);
+    if (whole_) index.bytes = blob;
+    if (damaged_) index.bytes[0] ^= 1;
+    return index;
+  }
+
   Mutex mu_;
   std::map<std::string, JobInfo> jobs_ ABSL_GUARDED_BY(mu_);
   std::map<Digest, std::string> blobs_ ABSL_GUARDED_BY(mu_);
   std::map<Digest, Digest> indexes_ ABSL_GUARDED_BY(mu_);  // by fingerprint
-  int fetched_ ABSL_GUARDED_BY(mu_) = 0;
+  int fetched_ ABSL_GUARDED_BY(mu_) = 0, fetched_blocks_
+                                         ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<size_t> requests_ ABSL_GUARDED_BY(mu_);
+  size_t most_ ABSL_GUARDED_BY(mu_) = kMostTogether;
+  bool whole_ ABSL_GUARDED_BY(mu_) = false, damaged_
+                                            ABSL_GUARDED_BY(mu_) = false;
 };
 
 class MixtureTest : public testing::Test {

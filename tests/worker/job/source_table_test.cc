@@ -23,6 +23,12 @@ class SourceTableTest : public MixtureTest {
     return PipelineOf(job_.info.spec, i).nodes[0];
   }
 
+  std::shared_ptr<const LaterSource> Later(const DatasetInfo& dataset,
+                                           const Node& reader) {
+    const SourceTable::Wanted wanted = {&dataset, &reader};
+    return table_->OpenLater({&wanted, 1})[0];
+  }
+
   const MixedJob job_ = Job(Spec());
   MixedFetcher fetcher_;
   // Without threads: only rows open sources.
@@ -32,9 +38,9 @@ class SourceTableTest : public MixtureTest {
 };
 
 TEST_F(SourceTableTest, ASourceIsOpenedByItsFirstRowAndOnce) {
-  const auto one = table_->OpenLater(dataset(0), reader(0));
-  const auto again = table_->OpenLater(dataset(0), reader(0));
-  const auto other = table_->OpenLater(dataset(1), reader(1));
+  const auto one = Later(dataset(0), reader(0));
+  const auto again = Later(dataset(0), reader(0));
+  const auto other = Later(dataset(1), reader(1));
   EXPECT_EQ(fetcher_.indexes(), 0);
   EXPECT_TRUE(one->Read(0).ok());
   EXPECT_EQ(fetcher_.indexes(), 1);
@@ -50,7 +56,7 @@ TEST_F(SourceTableTest, ASourceIsOpenedByItsFirstRowAndOnce) {
 TEST_F(SourceTableTest, ADatasetThatIsOpenedNowIsOpenForOthers) {
   auto now = table_->Open(dataset(2), reader(2));
   ASSERT_TRUE(now.ok()) << now.status();
-  const auto later = table_->OpenLater(dataset(2), reader(2));
+  const auto later = Later(dataset(2), reader(2));
   EXPECT_EQ(later->RecordOf(2), 2u);
   EXPECT_EQ(fetcher_.indexes(), 1);
 }
@@ -73,8 +79,8 @@ TEST_F(SourceTableTest, RecordsAreCountedBeforeADatasetIsOpened) {
   spec.sources[0].pipeline.nodes[0].args["repeat"] = int64_t{3};
   const MixedJob job = Job(spec);
   fetcher_.Add(job);
-  const auto source = table_->OpenLater(job.info.datasets[0],
-                                        PipelineOf(job.info.spec, 0).nodes[0]);
+  const auto source =
+      Later(job.info.datasets[0], PipelineOf(job.info.spec, 0).nodes[0]);
   EXPECT_EQ(source->num_samples(), 18u);
   EXPECT_EQ(source->num_records(), 6u);
   EXPECT_EQ(*source->FindRecord(17), 5u);
@@ -85,7 +91,8 @@ TEST_F(SourceTableTest, ASourceMayOutliveTheTable) {
   auto table = std::make_shared<SourceTable>(
       SourceTable::Options{.opens = 2}, &fetcher_,
       std::make_shared<IndexCache>(IndexCacheOptions{}, &fetcher_));
-  const auto source = table->OpenLater(dataset(0), reader(0));
+  const SourceTable::Wanted wanted = {&dataset(0), &reader(0)};
+  const auto source = table->OpenLater({&wanted, 1})[0];
   table->Stop();
   table.reset();
   EXPECT_TRUE(source->Read(0).ok());
