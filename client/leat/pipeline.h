@@ -54,7 +54,8 @@ struct JobOptions {
   bool rotate_parts = false;        // parts rotate by one each epoch
   bool mix_parts = false;       // parts are cut from one order of all samples
   uint32_t shuffle_window = 0;  // shards; 0: the service's default
-  std::string decoder_class = "exact";  // "exact", "nvjpeg"
+  std::string decoder_class = "exact";  // "exact", "nvjpeg",
+                                        // "nvjpeg_shared", "auto"
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"
   // The share of the dataset's samples that may be bad under "replace" and
   // "zero", 0 to 1; beyond it the job fails. Unset: any share.

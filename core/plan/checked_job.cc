@@ -194,10 +194,10 @@ absl::StatusOr<CheckedGraph> CheckSource(const JobSpec& spec, size_t number,
         "last_batch stream: consumers of {} bring samples by epochs; want "
         "drop, fill, pad, mask or partial",
         kExternalReader);
-  if (spec.decoder_class == DecoderClass::kNvjpeg)
+  if (NeedsDevices(spec.decoder_class))
     if (const absl::Status forms = CheckDecoderForms(checked); !forms.ok())
-      return InvalidArgument("decoder_class nvjpeg: {}; want exact",
-                             Message(forms));
+      return InvalidArgument("decoder_class {}: {}; want exact",
+                             Name(spec.decoder_class), Message(forms));
   return checked;
 }
 
@@ -293,10 +293,10 @@ absl::StatusOr<CheckedJob> CheckJob(const JobSpec& spec,
   if (!job.typed) return job;
   RETURN_IF_ERROR(CheckSameOutputs(spec, job));
   RETURN_IF_ERROR(SetSchema(spec, &job));
-  if (spec.decoder_class == DecoderClass::kNvjpeg)
+  if (NeedsDevices(spec.decoder_class))
     if (const absl::Status one = CheckOneKernel(spec, job); !one.ok())
-      return InvalidArgument("decoder_class nvjpeg: {}; want exact",
-                             Message(one));
+      return InvalidArgument("decoder_class {}: {}; want exact",
+                             Name(spec.decoder_class), Message(one));
   return job;
 }
 

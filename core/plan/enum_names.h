@@ -30,10 +30,11 @@ inline constexpr std::array<Names<LastBatch>, 6> kLastBatches = {{
     {LastBatch::kStream, "stream"},
     {LastBatch::kMask, "mask"},
 }};
-inline constexpr std::array<Names<DecoderClass>, 3> kDecoderClasses = {{
+inline constexpr std::array<Names<DecoderClass>, 4> kDecoderClasses = {{
     {DecoderClass::kExact, "exact"},
     {DecoderClass::kNvjpeg, "nvjpeg"},
     {DecoderClass::kAuto, "auto"},
+    {DecoderClass::kNvjpegShared, "nvjpeg_shared"},
 }};
 inline constexpr std::array<Names<BadSamplePolicy>, 3> kPolicies = {{
     {BadSamplePolicy::kFail, "fail"},

@@ -40,15 +40,35 @@ enum class LastBatch : uint8_t {
   kStream = 5,
   kMask = 6
 };
-// kAuto: one of the other two, chosen when the job is created; an existing job
-// never has kAuto.
-enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2, kAuto = 3 };
+// kAuto: kExact or kNvjpeg, chosen when the job is created; an existing job
+// never has kAuto. kNvjpegShared: a fixed share of the images, by a hash of the
+// file, is decoded as in class exact, the others as in class nvjpeg.
+enum class DecoderClass : uint8_t {
+  kExact = 1,
+  kNvjpeg = 2,
+  kAuto = 3,
+  kNvjpegShared = 4
+};
+// Returns whether a share of the class's files is decoded as in class exact.
+constexpr bool HasHostShare(DecoderClass decoder_class) {
+  return decoder_class == DecoderClass::kNvjpegShared;
+}
+// Returns the class that has such a share, if there is one.
+constexpr DecoderClass WithHostShare(DecoderClass decoder_class) {
+  return decoder_class == DecoderClass::kNvjpeg ? DecoderClass::kNvjpegShared
+                                                : decoder_class;
+}
+// Returns whether devices' own decoders make pixels of the class.
+constexpr bool NeedsDevices(DecoderClass decoder_class) {
+  return decoder_class == DecoderClass::kNvjpeg || HasHostShare(decoder_class);
+}
 enum class BadSamplePolicy : uint8_t { kFail = 1, kReplace = 2, kZero = 3 };
 
 std::string_view Name(Order order);           // "sequential", "global", "shard"
 std::string_view Name(LastBatch last_batch);  // "drop", "fill", "pad",
                                               // "partial", "stream", "mask"
-std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg", "auto"
+std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg",
+                                                    // "auto", "nvjpeg_shared"
 std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
 struct JobSpec {

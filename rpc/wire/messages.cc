@@ -181,7 +181,7 @@ absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto,
                                                     : proto.shuffle_window();
   ASSIGN_OR_RETURN(spec.decoder_class,
                    EnumFrom("decoder_class", proto.decoder_class(),
-                            DecoderClass::kExact, DecoderClass::kAuto));
+                            DecoderClass::kExact, DecoderClass::kNvjpegShared));
   ASSIGN_OR_RETURN(spec.on_bad_sample,
                    EnumFrom("on_bad_sample", proto.on_bad_sample(),
                             BadSamplePolicy::kFail, BadSamplePolicy::kZero));

@@ -49,8 +49,7 @@ absl::StatusOr<DecoderClass> ResolveClass(const PreparedJob& job,
         "job {} wants decoder class {}, which none of {} ready worker{} has: "
         "start a leat-worker on a machine with {}, or ask for class auto",
         spec.name, Name(spec.decoder_class), ready, ready == 1 ? "" : "s",
-        spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
-                                                    : "it");
+        NeedsDevices(spec.decoder_class) ? "an NVIDIA GPU and nvJPEG" : "it");
   return spec.decoder_class;
 }
 
@@ -61,8 +60,8 @@ absl::Status CheckAbilities(const JobSpec& spec, const Membership& membership) {
   if (ready == 0) return absl::OkStatus();
   const std::optional<AbilityGap> gap =
       GapOf(membership,
-            spec.decoder_class == DecoderClass::kNvjpeg ? DecoderClass::kNvjpeg
-                                                        : DecoderClass::kExact,
+            NeedsDevices(spec.decoder_class) ? spec.decoder_class
+                                             : DecoderClass::kExact,
             AbilitiesFor(spec));
   if (!gap) return absl::OkStatus();
   return FailedPrecondition(

@@ -189,7 +189,7 @@ void AddDecoders(const Snapshot& at, Writer* to) {
                         jobs.total > jobs.first.size() ? " and others" : "",
                         one ? "s" : "", Name(decoder_class), at.ready,
                         at.ready == 1 ? "" : "s"),
-            decoder_class == DecoderClass::kNvjpeg
+            NeedsDevices(decoder_class)
                 ? "start a leat-worker on a machine with an NVIDIA GPU and "
                   "nvJPEG (leat describe worker NAME says what one has), or "
                   "create the job anew with class exact"

@@ -102,7 +102,8 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.threads = proto.threads();
   for (int value : proto.decoder_classes()) {
     // Classes that this version does not know are dropped.
-    if (value != v1::DECODER_CLASS_EXACT && value != v1::DECODER_CLASS_NVJPEG)
+    if (value != v1::DECODER_CLASS_EXACT && value != v1::DECODER_CLASS_NVJPEG &&
+        value != v1::DECODER_CLASS_NVJPEG_SHARED)
       continue;
     const auto known = static_cast<DecoderClass>(value);
     auto& classes = registration.decoder_classes;

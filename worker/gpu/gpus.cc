@@ -225,8 +225,10 @@ std::vector<DecoderClass> Gpus::decoder_classes() const {
   std::vector<DecoderClass> classes = {DecoderClass::kExact};
   for (const Member& member : members_)
     if (const auto own = member.decoder_class;
-        own && std::find(classes.begin(), classes.end(), *own) == classes.end())
+        own && std::ranges::find(classes, *own) == classes.end()) {
       classes.push_back(*own);
+      classes.push_back(WithHostShare(*own));
+    }
   return classes;
 }
 
@@ -235,7 +237,9 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
   std::vector<GpuQueue*> queues;
   for (const Member& member : members_)
     if (decoder_class == DecoderClass::kExact ||
-        member.decoder_class == decoder_class)
+        member.decoder_class == decoder_class ||
+        (member.decoder_class &&
+         WithHostShare(*member.decoder_class) == decoder_class))
       queues.push_back(member.queue.get());
   if (queues.empty())
     return Unimplemented("decoder class {}: no GPU here has a decoder of it",

@@ -7,6 +7,7 @@
 
 #include "core/cluster/fault.h"
 #include "core/status.h"
+#include "worker/compute/host_share.h"
 #include "worker/image/base/known_images.h"
 #include "worker/image/codecs/libraries.h"
 #include "worker/image/program/decoder_digest.h"
@@ -57,7 +58,8 @@ absl::StatusOr<std::vector<v1::Decoders>> OwnDecoders(const GpuWorker& gpus) {
       own.push_back(ToProto(each, exact, libraries));
       continue;
     }
-    const std::set<std::string> kinds = KindsOf(gpus.devices());
+    std::set<std::string> kinds = KindsOf(gpus.devices());
+    if (HasHostShare(each)) kinds.emplace(kHostShareText);
     Sha256 hash;
     hash.Update(std::as_bytes(std::span(exact)));
     for (const std::string& kind : kinds) hash.UpdateField(kind);

@@ -116,7 +116,8 @@ void DecoderChoice::Tick(bool changed, Now now, DeferredActions* deferred) {
   if (!pin_at_ || now.mono < *pin_at_) return;
   pin_at_.reset();
   for (const DecoderClass decoder_class :
-       {DecoderClass::kExact, DecoderClass::kNvjpeg})
+       {DecoderClass::kExact, DecoderClass::kNvjpeg,
+        DecoderClass::kNvjpegShared})
     for (const auto& [needed, plans] : ToPin(decoder_class))
       if (MostThreads(decoder_class, needed))
         transactions_->Enqueue(

@@ -156,6 +156,28 @@ TEST(Scheduling, AJobOfAClassThatNoReadyWorkerHasIsRefused) {
       << "consumers keep asking whom they know";
 }
 
+// A worker of an older release has nvJPEG and does not know the class.
+TEST(Scheduling, AJobOfASharedClassIsOfWorkersThatShare) {
+  World world;
+  const SessionId older = world.Join(WorkerOf("older", 2, kBoth));
+  const JobSpec spec = SpecWith("j", DecoderClass::kNvjpegShared);
+  EXPECT_EQ(ErrorOf(world.Create(spec)),
+            "job j wants decoder class nvjpeg_shared, which none of 1 ready "
+            "worker has: start a leat-worker on a machine with an NVIDIA GPU "
+            "and nvJPEG, or ask for class auto");
+  world.Join(WorkerOf("newer", 2,
+                      {DecoderClass::kExact, DecoderClass::kNvjpeg,
+                       DecoderClass::kNvjpegShared}));
+  const auto job = world.MakeJob(spec, older);
+  ASSERT_NE(job, nullptr);
+  EXPECT_NE(job->plan_hash,
+            PlanHash(SpecWith("j", DecoderClass::kNvjpeg), job->datasets));
+  const auto table =
+      world->AssignmentOf(job->datasets[0].id, DecoderClass::kNvjpegShared);
+  ASSERT_EQ(table->workers.size(), 1u);
+  EXPECT_EQ(table->workers[0].name, "newer");
+}
+
 TEST(Scheduling, AJobIsTakenForAClassBeforeAnyWorkerIsThere) {
   World world;
   World::Box box = world.Create(SpecWith("j", DecoderClass::kNvjpeg));

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A GPU worker's kernels, through the fake driver: they give the CPU's bytes.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cuda/driver.h"
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/fixture.h"
 #include "tests/worker/gpu/groups/compare.h"
 #include "tests/worker/gpu/groups/reduced_graphs.h"
+#include "worker/compute/host_share.h"
 
 namespace leat::worker {
 namespace {
@@ -228,6 +234,72 @@ TEST_F(GpuTest, SizesFollowFromTheGpusMemory) {
     Close();
   }
   EXPECT_GE(held[1], held[0] + 256 * kMiB);
+}
+
+// tests/golden does not know this rule: these are of a second implementation,
+// by Python's hashlib.
+TEST_F(GpuTest, TheFileAloneDecidesWhoseItIs) {
+  std::vector<size_t> hosts;
+  for (size_t i = 0; i < 40; ++i) {
+    std::vector<std::byte> file(40 * i);
+    for (size_t j = 0; j < file.size(); ++j)
+      file[j] = static_cast<std::byte>(j * (i + 1) * 7 + i);
+    if (IsHosts(file)) hosts.push_back(i);
+  }
+  EXPECT_EQ(hosts, (std::vector<size_t>{3, 6, 11, 13, 27, 29, 35, 39}));
+}
+
+TEST_F(GpuTest, AShareOfTheFilesIsDecodedAsInClassExact) {
+  std::vector<std::string> files;
+  size_t hosts = 0;
+  for (uint32_t i = 0; i < 60; ++i) {
+    files.push_back(MakeJpeg({.width = 100 + static_cast<int>(i),
+                              .height = 90,
+                              .h = 1 + static_cast<int>(i % 2),
+                              .v = 1 + static_cast<int>(i / 2 % 2),
+                              .seed = i + 1}));
+    hosts += IsHosts(AsSpan(files.back()));
+  }
+  ASSERT_GT(hosts, 5u);
+  Open();
+  EXPECT_THAT(gpus_->decoder_classes(),
+              ::testing::Contains(DecoderClass::kNvjpegShared));
+  GpuPipeline pipeline(CropGraph(32), *gpus_, DecoderClass::kNvjpegShared);
+  // Whatever else is in the group.
+  for (const size_t groups : {1, 4}) {
+    const GpuStats before = gpus_->stats()[0];
+    for (size_t begin = 0; begin < files.size(); begin += files.size() / groups)
+      ExpectExact(pipeline,
+                  {files.begin() + static_cast<ptrdiff_t>(begin),
+                   files.begin() +
+                       static_cast<ptrdiff_t>(begin + files.size() / groups)});
+    const GpuStats after = gpus_->stats()[0];
+    EXPECT_EQ(after.rows_hardware_total - before.rows_hardware_total,
+              files.size() - hosts);
+    EXPECT_EQ(after.rows_host_total - before.rows_host_total, hosts);
+    EXPECT_EQ(after.rows_codes_total - before.rows_codes_total, hosts);
+  }
+}
+
+// Kernels make their images beside those of the engines.
+TEST_F(GpuTest, LargeImagesOfASharedClassHaveRoomBesideEachOther) {
+  config_.slot_bytes = 64 << 20;
+  regions_ = false;
+  const std::string photo =
+      MakeJpeg({.width = 4000, .height = 3000, .quality = 30});
+  std::vector<std::string> files;
+  // Decoders ignore bytes after the end of an image, and IsHosts does not.
+  for (size_t more = 0; files.size() < 5; ++more) {
+    std::string file = photo + std::string(more, '\0');
+    if (IsHosts(AsSpan(file)) == (files.size() % 2 == 1))
+      files.push_back(std::move(file));
+  }
+  config_.decode_bytes = kMaxNvjpegImageBytes + (uint64_t{160} << 20);
+  Open();
+  GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpegShared);
+  ExpectExact(pipeline, files);
+  EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 3u);
+  EXPECT_GT(gpus_->stats()[0].rows_codes_total, 0u);
 }
 
 TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {

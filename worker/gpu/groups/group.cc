@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/compute/host_share.h"
 #include "worker/gpu/decoding/jpeg_upload.h"
 #include "worker/gpu/groups/queue.h"
 #include "worker/image/codecs/codec.h"
@@ -59,7 +60,8 @@ absl::Status GpuGroup::Begin() {
     SetFaultWords(values_at + program_.fused->FaultsAt(outputs_.rows));
     may_fault_ = true;
   }
-  if (program_.decoder_class == DecoderClass::kExact &&
+  if ((program_.decoder_class == DecoderClass::kExact ||
+       HasHostShare(program_.decoder_class)) &&
       KernelsHaveLibjpegsPixels())
     SetApartForJpegs();
   RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
@@ -199,7 +201,9 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   if (!decodes) return true;
   // The result of a device's decoder for a file that is cut short is
   // unpredictable.
-  if (program_.decoder_class != DecoderClass::kExact && !reduces &&
+  const bool hosts = HasHostShare(program_.decoder_class) &&
+                     IsHosts(program_.fused->EncodedOf(input));
+  if (program_.decoder_class != DecoderClass::kExact && !reduces && !hosts &&
       slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
@@ -257,8 +261,11 @@ std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {
   return TakeRoom(bytes, pixels_room_, &pixels_used_);
 }
 
+// Beside images of our kernels there is room for one that the decoder decodes.
 std::optional<size_t> GpuGroup::TakeImage(size_t bytes) {
-  return TakeRoom(bytes, slot_->image_bytes, &images_used_);
+  const uint64_t decoders =
+      program_.decoder_class == DecoderClass::kExact ? 0 : kDecodersRoom;
+  return TakeRoom(bytes, slot_->image_bytes - decoders, &images_used_);
 }
 
 void GpuGroup::PinEncoded(GroupRow* row) {

@@ -6,8 +6,9 @@
 // that a row needs, or its coefficients, into the slot's pinned memory, and
 // kernels make the pixels from them; if the image is odd in any way, they put
 // the pixels there.
-// In another class they inspect the image and leave it to the slot's decoder;
-// if its kind must be decoded on the host, they make its pixels. A row that
+// In class nvjpeg they inspect the image and leave it to the slot's decoder; if
+// its kind must be decoded on the host, they make its pixels. Class
+// nvjpeg_shared does one or the other by the file. A row that
 // does not fit the slot, or exceeds the kernel's limits, is computed by the CPU
 // at once: the bytes are the same. Only a row for the slot's decoder that finds
 // no room for another sample's tables is refused (kUnavailable), and is
@@ -185,6 +186,8 @@ class GpuGroup final : public KernelGroup {
   // A pass's JPEGs, for the kernels, at the begin of the slot's memory for
   // pixels. Empty if there are no such rows.
   std::span<DeviceJpeg> jpegs() const { return jpegs_; }
+  // Bytes that images of our kernels take of slot().device_images.
+  uint64_t images_used() const { return images_used_; }
   // Sets the rows' stage and status from the words that the last Run left in
   // `faults`.
   void TakeFaults();

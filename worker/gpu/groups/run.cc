@@ -35,11 +35,13 @@ uint64_t GroupRun::DecodedBytes(const GroupRow& row) const {
 }
 
 size_t GroupRun::PassEnd(size_t begin) const {
+  const uint64_t room =
+      group_.slot().image_bytes - AlignedPart(group_.images_used());
   uint64_t bytes = 0;
   size_t end = begin;
   for (; end < todo_.size() && end - begin < most_rows_; ++end) {
     bytes += DecodedBytes(group_.rows()[todo_[end]]);
-    if (end > begin && bytes > group_.slot().image_bytes) break;
+    if (end > begin && bytes > room) break;
   }
   return end;
 }
@@ -142,7 +144,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
   Slot& slot = group_.slot();
   std::vector<JpegToDecode> images;
   std::vector<size_t> row_of;
-  DeviceAddress at = slot.device_images;
+  DeviceAddress at = slot.device_images + AlignedPart(group_.images_used());
   for (const size_t row : rows) {
     GroupRow& r = group_.rows()[row];
     if (r.stage != RowStage::kEncoded) continue;

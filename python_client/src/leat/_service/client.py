@@ -20,7 +20,7 @@ from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, N
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
-_DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
+_DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "nvjpeg_shared", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _LISTS = ("status", "workers", "jobs", "datasets", "shards", "consumers", "private")
 _MAX_SEED = 2**64 - 1
@@ -203,7 +203,7 @@ class Service:
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
         max_bad: float | None = None,
-        decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
+        decoder: Literal["exact", "nvjpeg", "nvjpeg_shared", "auto"] = "exact",
         replace: bool = False,
         relist: Literal["auto"] | bool = "auto",
         timeout: float = 300.0,
@@ -253,8 +253,10 @@ class Service:
                 more different samples are bad, the job's iterators end with leat.DataLoss. None: any fraction. The
                 contents of batches do not depend on it.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
-                have one; "auto" is resolved when the job is created: "nvjpeg" if every GPU of every ready worker has
-                JPEG engines, otherwise "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
+                have one; "nvjpeg_shared" does that with three quarters of the files, by a fixed hash, and with the
+                others what "exact" does; "auto" is resolved when the job is created: "nvjpeg" if every GPU of every
+                ready worker has JPEG engines, otherwise "exact" (`Job.decoder` says which). "auto" attaches to a job
+                of either.
             replace: first deletes a job of this name that has another spec or whose dataset has changed, for notebooks
                 whose cells change. Its iterators, also those of other processes, may end with leat.NotFound.
             relist: whether a dataset that was listed before is listed again: see above.

@@ -50,7 +50,7 @@ class Job:
         self.name: str = spec["name"]
         self.batch: int = int(spec["batch"])
         self.seed: int = int(get(spec, "seed", 0))
-        self.decoder: str = get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
+        self.decoder: str = get(spec, "decoder_class", "DECODER_CLASS_EXACT").removeprefix("DECODER_CLASS_").lower()
         self.last_batch: str = get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
         datasets = job.get("datasets") or [job.get("dataset", {})]
         # The sources of a mixture, in their order; empty: it is none.

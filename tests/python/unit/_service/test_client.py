@@ -21,7 +21,14 @@ def test_a_job_tells_what_it_is(job):
 
 
 @pytest.mark.parametrize(
-    ("asked", "settled"), [("exact", "exact"), ("nvjpeg", "nvjpeg"), ("auto", "nvjpeg"), (None, "exact")]
+    ("asked", "settled"),
+    [
+        ("exact", "exact"),
+        ("nvjpeg", "nvjpeg"),
+        ("nvjpeg_shared", "nvjpeg_shared"),
+        ("auto", "nvjpeg"),
+        (None, "exact"),
+    ],
 )
 def test_a_job_tells_which_decoder_it_has(service, graph, asked, settled):
     options = {} if asked is None else {"decoder": asked}
