@@ -240,9 +240,12 @@ absl::Status WaitFor(Session& session, const Waited& waited,
   // A worker may come back by itself. A job does not; but a script may create
   // it again, also at a coordinator that restarted without its state.
   constexpr absl::Duration kPatience = absl::Seconds(10);
+  // A command that prints nothing for longer looks as if it hung.
+  constexpr absl::Duration kSilence = absl::Seconds(5);
   const bool may_return = waited.kind->plural == "workers";
-  bool seen = false;
-  absl::Time there = environment.now();  // when it was last seen
+  const absl::Time began = environment.now();
+  bool seen = false, said = false;
+  absl::Time there = began;  // when it was last seen
   while (true) {
     // Waiting continues while a coordinator restarts.
     const absl::StatusOr<Connection*> connection = session.Connect();
@@ -261,13 +264,19 @@ absl::Status WaitFor(Session& session, const Waited& waited,
       return NotFound("{} \"{}\" was deleted while it was waited for",
                       waited.kind->singular, waited.name);
     const absl::Duration left = deadline - now;
+    const std::string why = !state.ok() ? std::string(Message(state.status()))
+                            : *state == kGone ? "it is not there"
+                                              : *state;
     if (left <= absl::ZeroDuration())
       return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
                               waited.kind->singular, waited.name,
-                              options.condition, options.within,
-                              !state.ok() ? std::string(Message(state.status()))
-                              : *state == kGone ? "it is not there"
-                                                : *state);
+                              options.condition, options.within, why);
+    if (!said && now - began >= kSilence) {
+      session.Say(fmt::format("waits until {} \"{}\" is {}, for {} at most: {}",
+                              waited.kind->singular, waited.name,
+                              options.condition, options.within, why));
+      said = true;
+    }
     environment.pause(std::min(interval, left));
   }
 }

@@ -6,6 +6,7 @@
 
 #include "client/cli/base/suggestions.h"
 #include "client/cli/base/text.h"
+#include "client/cli/views/bottleneck.h"
 #include "client/cli/views/describe_sources.h"
 #include "client/cli/views/describe_text.h"
 #include "core/status.h"
@@ -26,6 +27,8 @@ constexpr std::array<Kind, 6> kKinds = {{
 constexpr double kStalled = 0.05;
 // All owners of a shard are shown (≤ 4); a dataset may have more jobs.
 constexpr size_t kMaxJoined = 4;
+// Columns of a reader, whose arguments may be thousands of names.
+constexpr size_t kMaxReader = 160;
 
 // Returns how many files there are of each kind.
 std::string PassedOver(const Json& list) {
@@ -100,7 +103,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
          AgeSince(Text(item, "looked_at"), now),
          Mebibytes(Whole(item, "index_bytes")),
          HexOfBase64(Text(item, "dataset.fingerprint")).substr(0, 12),
-         Text(item, "dataset.reader"),
+         ClipMiddle(Text(item, "dataset.reader"), kMaxReader),
          PassedOver(Items(item, "passed_over")),
          Text(item, "failure")});
   }

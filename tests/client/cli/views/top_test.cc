@@ -132,6 +132,21 @@ TEST(Wait, EndsWhenItHolds) {
   EXPECT_EQ(shell.pauses, 0);
 }
 
+TEST(Wait, SaysOnceWhatItWaitsForIfThatTakesLong) {
+  Shell shell;
+  shell.clock_runs = true;
+  EXPECT_EQ(shell.Run({"wait", "worker/node9", "--for=ready", "--within=30s"}),
+            4);
+  const std::string said =
+      "leat: waits until worker \"node9\" is ready, for 30s at most: it is not "
+      "there\n";
+  EXPECT_THAT(shell.err, HasSubstr(said));
+  EXPECT_EQ(shell.err.find(said), shell.err.rfind(said));
+  EXPECT_EQ(shell.Run({"wait", "worker/node9", "--for=ready", "--within=3s"}),
+            4);
+  EXPECT_THAT(shell.err, Not(HasSubstr("waits until")));
+}
+
 TEST(Wait, WhatItCannotWaitForIsWrongUse) {
   Shell shell;
   EXPECT_EQ(shell.Run({"wait", "node1", "--for=ready"}), 2);
