@@ -382,11 +382,10 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   return UnknownCommand(app, word);
 }
 
-// Splits "describe job/resnet50" into "describe job resnet50", as "wait" and
-// "events" accept it.
+// Splits "describe job/resnet50" into "describe job resnet50", and makes "why
+// resnet50" of "why job/resnet50". "wait" and "events" accept such words.
 absl::Status SplitKind(const std::string& command, Options* options) {
-  if (command != "get" && command != "describe" && command != "delete")
-    return absl::OkStatus();
+  if (options->name.starts_with("job/")) options->name.erase(0, 4);
   if (const size_t slash = options->kind.find('/');
       slash != std::string::npos) {
     options->names.insert(options->names.begin(),

@@ -32,8 +32,9 @@ absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
   absl::Duration duration;
   if (!absl::ParseDuration(with_unit, &duration) ||
       duration <= absl::ZeroDuration() || duration > kMaxTime) {
-    return InvalidArgument("{} \"{}\": want a time as 10s, 500ms or 2m", flag,
-                           text);
+    return InvalidArgument(
+        "{} \"{}\": want a time as 10s, 500ms or 2m, at most {}", flag, text,
+        absl::FormatDuration(kMaxTime));
   }
   return duration;
 }

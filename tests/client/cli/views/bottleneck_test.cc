@@ -54,10 +54,19 @@ TEST(Bottleneck, AsksForAMinuteUnlessToldOtherwise) {
   EXPECT_THAT(shell.service.calls, ElementsAre("bottleneck resnet50 1m"));
 }
 
+TEST(Bottleneck, AJobMayStandBehindItsKind) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"bottleneck", "job/resnet50"}), 0);
+  EXPECT_THAT(shell.service.calls, ElementsAre("bottleneck resnet50 1m"));
+  EXPECT_EQ(shell.Run({"bottleneck", "worker/resnet50"}), 3);
+}
+
 TEST(Bottleneck, WrongUseAndAnUnknownJobAreErrors) {
   Shell shell;
   EXPECT_EQ(shell.Run({"bottleneck", "resnet50", "--since", "soon"}), 2);
   EXPECT_THAT(shell.err, HasSubstr("--since \"soon\": want a time"));
+  EXPECT_EQ(shell.Run({"bottleneck", "resnet50", "--since", "99h"}), 2);
+  EXPECT_THAT(shell.err, HasSubstr("500ms or 2m, at most 24h"));
   EXPECT_EQ(shell.Run({"bottleneck", "resnet51"}), 3);
   EXPECT_THAT(shell.err, HasSubstr("resnet50"));
 }
