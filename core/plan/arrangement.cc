@@ -2,10 +2,12 @@
 #include "core/plan/arrangement.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 
 #include "core/hash.h"
 #include "core/pipeline/canonical.h"
+#include "core/plan/rounded_weight.h"
 #include "core/plan/shard_table.h"
 #include "core/redaction.h"
 #include "core/selection/condition.h"
@@ -42,6 +44,31 @@ std::string TextOf(const Numbers& numbers, bool place) {
   return text + "\n";
 }
 
+std::string TextOf(const SampleWeights& weights, bool place) {
+  if (!weights.list.empty()) {
+    Sha256 hash;
+    for (const double weight : weights.list)
+      hash.UpdateU64(std::bit_cast<uint64_t>(weight));
+    return fmt::format("weights list {} {}\n", weights.list.size(),
+                       ToHex(hash.Finish()));
+  }
+  if (weights.uri.empty()) return "";
+  std::string text = "weights file";
+  if (place) {
+    text += ' ';
+    AppendQuoted(weights.uri, &text);
+  }
+  return text + "\n";
+}
+
+std::string ShownGroups(const Arrangement& arrangement) {
+  if (arrangement.by_class) return "by class";
+  if (!arrangement.by.empty()) return "by " + arrangement.by;
+  return arrangement.weights.uri.empty()
+             ? fmt::format("{} weights", arrangement.weights.list.size())
+             : "weights of " + RedactedUri(arrangement.weights.uri);
+}
+
 std::string ShownNumbers(const Numbers& numbers) {
   if (numbers.step == 1)
     return fmt::format("{}:{}", numbers.begin, numbers.end);
@@ -65,6 +92,29 @@ absl::Status CheckList(std::vector<uint64_t> list) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGrouping(const Arrangement& arrangement) {
+  const SampleWeights& weights = arrangement.weights;
+  const int kinds = int{arrangement.by_class} + int{!arrangement.by.empty()} +
+                    int{!weights.list.empty()} + int{!weights.uri.empty()};
+  if (kinds > 1)
+    return InvalidArgument(
+        "select: {} of groups by class, by a column, a list of weights and a "
+        "file of weights: want one of them",
+        kinds);
+  if (kinds > 0 && arrangement.pack)
+    return InvalidArgument(
+        "weights: rows that are packed of several samples are in no group: "
+        "want no weights with fn.pack");
+  if (weights.list.size() > kMaxListedNumbers)
+    return InvalidArgument(
+        "weights: a list of {}: want at most {}, or a .npy file",
+        weights.list.size(), kMaxListedNumbers);
+  for (size_t i = 0; i < weights.list.size(); ++i)
+    RETURN_IF_ERROR(CheckWeight(weights.list[i], i));
+  if (arrangement.by.empty()) return absl::OkStatus();
+  return ParseColumn(arrangement.by, "by").status();
+}
+
 }  // namespace
 
 std::string CanonicalText(const Arrangement& arrangement, bool place) {
@@ -74,6 +124,13 @@ std::string CanonicalText(const Arrangement& arrangement, bool place) {
     AppendQuoted(Condition::Parse(arrangement.where)->CanonicalText(), &text);
     text += '\n';
   }
+  if (arrangement.by_class) text += "by class\n";
+  if (!arrangement.by.empty()) {
+    text += "by ";
+    AppendQuoted(TextOf(*ParseColumn(arrangement.by, "by")), &text);
+    text += '\n';
+  }
+  text += TextOf(arrangement.weights, place);
   if (arrangement.pack) text += CanonicalText(*arrangement.pack) + "\n";
   return text;
 }
@@ -97,6 +154,7 @@ std::string ShownText(const Arrangement& arrangement) {
       where = where.substr(0, where.rfind(' ', kShownWhere)) + " ...";
     texts.push_back("where " + where);
   }
+  if (IsGrouped(arrangement)) texts.push_back(ShownGroups(arrangement));
   if (arrangement.pack)
     texts.push_back(fmt::format(
         "rows of {} ({})", arrangement.pack->packing.length,
@@ -123,6 +181,7 @@ absl::Status CheckArrangement(const Arrangement& arrangement) {
         "samples: range({}, {}, 0): want a step of 1 or more", samples.begin,
         samples.end);
   RETURN_IF_ERROR(CheckList(samples.list));
+  RETURN_IF_ERROR(CheckGrouping(arrangement));
   if (arrangement.pack) RETURN_IF_ERROR(CheckPackNode(*arrangement.pack));
   if (arrangement.where.empty()) return absl::OkStatus();
   return Condition::Parse(arrangement.where).status();

@@ -164,8 +164,14 @@ absl::Status CheckNoMixture(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-// Checks that the reader's samples can be in groups.
-absl::Status CheckGroupReader(const Node& reader) {
+// Checks that the samples can be in groups.
+absl::Status CheckGroupReader(const CheckedGraph& graph) {
+  if (graph.stored != graph.reader)
+    return InvalidArgument(
+        "{}: rows that are packed of several samples are in no group: want no "
+        "weights with it",
+        graph.graph.nodes[graph.stored].op);
+  const Node& reader = graph.graph.nodes[graph.reader];
   const auto repeat = reader.args.find("repeat");
   if (repeat == reader.args.end()) return absl::OkStatus();
   const auto* times = std::get_if<int64_t>(&repeat->second);
@@ -182,7 +188,7 @@ absl::StatusOr<CheckedGraph> CheckSource(const JobSpec& spec, size_t number,
   ASSIGN_OR_RETURN(CheckedGraph checked,
                    Check(PipelineOf(spec, number), stored));
   if (HasGroupShares(SelectionOf(spec, number)))
-    RETURN_IF_ERROR(CheckGroupReader(checked.graph.nodes[checked.reader]));
+    RETURN_IF_ERROR(CheckGroupReader(checked));
   if (!checked.typed) return checked;
   if (spec.on_bad_sample == BadSamplePolicy::kReplace && IsExternal(spec))
     return InvalidArgument(

@@ -71,19 +71,38 @@ absl::StatusOr<std::optional<double>> NamedShares(
 
 }  // namespace
 
-GroupShares::GroupShares(std::vector<uint64_t> starts, ShareTree tree)
-    : starts_(std::move(starts)), tree_(std::move(tree)) {}
+GroupShares::GroupShares(std::span<const Group> groups,
+                         std::vector<uint64_t> weights, bool are_classes)
+    : starts_{0}, tree_(std::move(weights)), are_classes_(are_classes) {
+  for (const Group& group : groups)
+    starts_.push_back(starts_.back() + group.samples);
+}
 
 absl::StatusOr<GroupShares> GroupShares::FromWeights(
     std::span<const Group> groups, std::span<const double> weights) {
   std::vector<std::string> names;
-  std::vector<uint64_t> starts = {0};
-  for (const Group& group : groups) {
-    names.push_back(group.name);
-    starts.push_back(starts.back() + group.samples);
-  }
+  for (const Group& group : groups) names.push_back(group.name);
   ASSIGN_OR_RETURN(std::vector<uint64_t> whole, WholeWeights(weights, names));
-  return GroupShares(std::move(starts), ShareTree(std::move(whole)));
+  return GroupShares(groups, std::move(whole), /*are_classes=*/true);
+}
+
+absl::StatusOr<GroupShares> GroupShares::Weighed(
+    std::span<const Group> groups) {
+  RETURN_IF_ERROR(CheckGroups(groups));
+  std::vector<uint64_t> weights;
+  uint64_t rest = ShareTree::kMaxSum;
+  for (const Group& group : groups) {
+    if (group.samples > 0 && group.weight == 0)
+      return InvalidArgument("group \"{}\" of {} samples has no weight",
+                             group.name, group.samples);
+    if (group.samples > 0 && group.weight > rest / group.samples)
+      return InvalidArgument(
+          "weights of samples have a sum over {}: want a smaller one",
+          ShareTree::kMaxSum);
+    weights.push_back(group.samples * group.weight);
+    rest -= weights.back();
+  }
+  return GroupShares(groups, std::move(weights), /*are_classes=*/false);
 }
 
 absl::StatusOr<GroupShares> GroupShares::Balanced(

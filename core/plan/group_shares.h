@@ -41,6 +41,11 @@ class GroupShares {
   // WholeWeights refuses.
   static absl::StatusOr<GroupShares> Create(std::span<const Group> groups,
                                             std::span<const GroupShare> shares);
+  // Weights of samples: a group's share is its weight times its samples. So a
+  // sample's rows are as many as its weight says, whatever its group has.
+  // kInvalidArgument: as Balanced; a group with samples and no weight; a sum
+  // over ShareTree::kMaxSum.
+  static absl::StatusOr<GroupShares> Weighed(std::span<const Group> groups);
 
   struct Place {
     SampleOrder::Run run;  // its number is the group's
@@ -59,18 +64,22 @@ class GroupShares {
   }
   uint64_t num_samples() const { return starts_.back(); }
   const ShareTree& tree() const { return tree_; }
+  // False: they are of one weight, and have no other meaning.
+  bool are_classes() const { return are_classes_; }
   // REQUIRES: group < num_groups().
   SampleOrder::Run RunOf(uint32_t group) const {
     return {{starts_[group], starts_[group + 1]}, group};
   }
 
  private:
-  GroupShares(std::vector<uint64_t> starts, ShareTree tree);
+  GroupShares(std::span<const Group> groups, std::vector<uint64_t> weights,
+              bool are_classes);
   static absl::StatusOr<GroupShares> FromWeights(
       std::span<const Group> groups, std::span<const double> weights);
 
   std::vector<uint64_t> starts_;  // and the end
   ShareTree tree_;
+  bool are_classes_;
 };
 
 }  // namespace leat

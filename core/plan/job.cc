@@ -328,10 +328,13 @@ bool RedactPlaces(Graph* pipeline) {
 }
 
 bool RedactPlaces(Selection* selection) {
-  std::string& uri = selection->arrangement.samples.uri;
-  std::string shown = RedactedUri(uri);
-  const bool redacted = shown != uri;
-  uri = std::move(shown);
+  bool redacted = false;
+  for (std::string* uri : {&selection->arrangement.samples.uri,
+                           &selection->arrangement.weights.uri}) {
+    std::string shown = RedactedUri(*uri);
+    redacted = redacted || shown != *uri;
+    *uri = std::move(shown);
+  }
   return redacted;
 }
 

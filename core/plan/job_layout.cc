@@ -13,11 +13,12 @@ absl::StatusOr<GroupShares> GroupSharesOf(const Selection& selection,
   if (dataset.groups.empty())
     return InvalidArgument(
         "weights: the samples of dataset \"{}\" are not in runs by label, so "
-        "it "
-        "has no classes to weigh; want readers.image_folder, or "
-        "readers.file_list or readers.files with all files of a label one "
-        "after the other, and at most {} labels",
+        "it has no classes to weigh; want by, as in select(by=\"label\", "
+        "weights=...); or readers.image_folder, or readers.file_list or "
+        "readers.files with all files of a label one after the other; and at "
+        "most {} labels",
         dataset.name, kMaxGroups);
+  if (HasSampleWeights(selection)) return GroupShares::Weighed(dataset.groups);
   return selection.balanced
              ? GroupShares::Balanced(dataset.groups)
              : GroupShares::Create(dataset.groups, selection.shares);

@@ -95,10 +95,11 @@ struct Plan::State {
     return shares != nullptr ? static_cast<const Layout&>(*shares) : *passes;
   }
   // Returns the samples of the source that may stand for this one: those of its
-  // group, or all.
+  // class, or all.
   ShardTable::Range RunOf(uint32_t source, uint64_t sample) const {
     if (shares != nullptr)
-      if (const auto& groups = shares->sources()[source].groups)
+      if (const auto& groups = shares->sources()[source].groups;
+          groups && groups->are_classes())
         return groups->RunOf(groups->GroupOf(sample)).range;
     return {0, sources[source].num_samples};
   }

@@ -23,7 +23,8 @@ std::vector<GroupShare> Sorted(std::vector<GroupShare> shares) {
 
 std::string_view GroupNameOf(std::span<const Group> groups, uint64_t sample) {
   for (const Group& group : groups) {
-    if (sample < group.samples) return group.name;
+    if (sample < group.samples)
+      return group.weight == 0 ? std::string_view(group.name) : "";
     sample -= group.samples;
   }
   return "";
@@ -43,12 +44,14 @@ std::string CanonicalText(const Selection& selection, bool place) {
 }
 
 std::string ShownText(const Selection& selection) {
-  if (IsSet(selection.arrangement)) return ShownText(selection.arrangement);
-  if (selection.balanced) return "balanced";
-  if (selection.shares.empty()) return "all samples";
+  if (!IsSet(selection)) return "all samples";
   std::vector<std::string> texts;
+  if (IsSet(selection.arrangement))
+    texts.push_back(ShownText(selection.arrangement));
+  if (selection.balanced) texts.emplace_back("balanced");
+  const size_t before = texts.size();
   for (const GroupShare& share : Sorted(selection.shares)) {
-    if (texts.size() == kShownShares) {
+    if (texts.size() == before + kShownShares) {
       texts.push_back(
           fmt::format("{} more", selection.shares.size() - kShownShares));
       break;
@@ -60,11 +63,15 @@ std::string ShownText(const Selection& selection) {
 
 absl::Status CheckSelection(const Selection& selection) {
   RETURN_IF_ERROR(CheckArrangement(selection.arrangement));
-  if (IsSet(selection.arrangement) && HasGroupShares(selection))
-    return InvalidArgument(
-        "weights: {} has no groups yet: want weights without samples and where",
-        ShownText(selection.arrangement));
   const std::vector<GroupShare>& shares = selection.shares;
+  const bool of_groups = selection.balanced || !shares.empty();
+  if (HasSampleWeights(selection) && of_groups)
+    return InvalidArgument(
+        "weights are of samples, and of groups: want one of both");
+  if (!selection.arrangement.by.empty() && !of_groups)
+    return InvalidArgument(
+        "by: {}: want weights with it, \"balanced\" or shares by value",
+        selection.arrangement.by);
   if (selection.balanced && !shares.empty())
     return InvalidArgument(
         "weights are \"balanced\", and {} shares are given: want one of both",

@@ -26,12 +26,15 @@ inline constexpr size_t kMaxGroups = 65536;  // of a dataset
 struct Group {
   std::string name;
   uint64_t samples = 0;
+  // How often each of its samples comes, as against those of other groups; 0:
+  // samples have no weights.
+  uint64_t weight = 0;
 
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-// Returns the name of the group that the sample is of; "": there is none.
-// O(groups).
+// Returns the name of the class that the sample is of; "": there is none, as
+// where groups are of one weight. O(groups).
 std::string_view GroupNameOf(std::span<const Group> groups, uint64_t sample);
 
 // A share of the rows, as users write it.
@@ -44,18 +47,24 @@ struct GroupShare {
 inline constexpr std::string_view kOtherGroups = "*";
 
 struct Selection {
-  // Which samples there are; groups are runs of these.
+  // Which samples there are; groups are runs of these. If it has weights of
+  // samples, these make the shares of groups.
   Arrangement arrangement;
-  // At most one of these is set.
+  // At most one of these is set, and none beside weights of samples.
   bool balanced = false;           // every group that has samples, evenly
   std::vector<GroupShare> shares;  // of groups
 
   friend bool operator==(const Selection&, const Selection&) = default;
 };
 
+// Returns whether samples have weights of their own.
+inline bool HasSampleWeights(const Selection& selection) {
+  return IsSet(selection.arrangement.weights);
+}
 // Returns whether rows come from groups in shares.
 inline bool HasGroupShares(const Selection& selection) {
-  return selection.balanced || !selection.shares.empty();
+  return selection.balanced || !selection.shares.empty() ||
+         HasSampleWeights(selection);
 }
 // Returns whether the selection says anything. Without one a job has all
 // samples in passes, and its hashes do not mention a selection.
@@ -67,13 +76,14 @@ inline bool IsSet(const Selection& selection) {
 // order of their names: "balanced\n", "share \"cat\" 0x1p-1\n". Plan hashes
 // contain it. "" if nothing is set. `place`: as for arrangements.
 std::string CanonicalText(const Selection& selection, bool place = true);
-// Returns the same for people: "balanced", "cat=0.5 dog=0.5"; "all samples" if
-// nothing is set.
+// Returns the same for people: "balanced", "cat=0.5 dog=0.5", "0:40000 by label
+// balanced"; "all samples" if nothing is set.
 std::string ShownText(const Selection& selection);
 
-// Checks what needs no dataset. kInvalidArgument names the value: balanced and
-// shares together, more than kMaxGroups shares, a name that comes twice, or a
-// share that is not a number of 0 or more.
+// Checks what needs no dataset. kInvalidArgument names the value: two of
+// balanced, shares and weights of samples; a column for groups that have no
+// shares; more than kMaxGroups shares, a name that comes twice, a share that is
+// not a number of 0 or more; or as CheckArrangement.
 absl::Status CheckSelection(const Selection& selection);
 
 }  // namespace leat

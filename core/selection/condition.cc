@@ -7,6 +7,7 @@
 
 #include "core/selection/condition_node.h"
 #include "core/status.h"
+#include "core/utf8.h"
 
 namespace leat {
 namespace condition {
@@ -151,6 +152,20 @@ std::string TextOf(const ColumnName& column) {
                                ? column.name
                                : condition::Quoted(column.name, '`');
   return column.length ? fmt::format("length({})", name) : name;
+}
+
+// A column is what makes a condition of this form.
+absl::StatusOr<ColumnName> ParseColumn(std::string_view text,
+                                       std::string_view field) {
+  const absl::StatusOr<Condition> in =
+      Condition::Parse(fmt::format("{} in [0]", text));
+  if (in.ok() && in->columns().size() == 1 &&
+      in->CanonicalText() == TextOf(in->columns()[0]) + " in [0]")
+    return in->columns()[0];
+  return InvalidArgument(
+      "{}: {}: want the name of a column, as label, length(tokens) or `odd "
+      "name`",
+      field, ToUtf8(text.substr(0, 100)));
 }
 
 absl::StatusOr<Condition> Condition::Parse(std::string_view text) {

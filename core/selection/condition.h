@@ -55,6 +55,10 @@ struct ColumnName {
 };
 // Returns "width", "length(caption)" or "`odd name`".
 std::string TextOf(const ColumnName& column);
+// Reads a column as a condition writes it. kInvalidArgument: `text` is something
+// else; the message calls it `field`.
+absl::StatusOr<ColumnName> ParseColumn(std::string_view text,
+                                       std::string_view field);
 
 namespace condition {
 struct Node;

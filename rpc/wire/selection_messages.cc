@@ -12,6 +12,13 @@ namespace leat::rpc {
 v1::Selection ToProto(const Arrangement& arrangement) {
   v1::Selection proto;
   proto.set_where(arrangement.where);
+  proto.set_balanced(arrangement.by_class);
+  proto.set_by(arrangement.by);
+  if (const SampleWeights& weights = arrangement.weights; IsSet(weights)) {
+    v1::SampleWeights* out = proto.mutable_weights();
+    out->mutable_list()->Add(weights.list.begin(), weights.list.end());
+    out->set_uri(weights.uri);
+  }
   const Numbers& samples = arrangement.samples;
   if (!IsSet(samples)) return proto;
   v1::Numbers* numbers = proto.mutable_samples();
@@ -71,6 +78,7 @@ void SetGroups(const std::vector<Group>& groups,
     v1::Group* out = protos->Add();
     out->set_name(group.name);
     out->set_samples(group.samples);
+    out->set_weight(group.weight);
   }
 }
 
@@ -85,7 +93,11 @@ absl::StatusOr<Arrangement> ArrangementFrom(const v1::Selection& proto) {
                                       .begin = numbers.begin(),
                                       .end = numbers.end(),
                                       .step = numbers.step()},
-                          .where = proto.where()};
+                          .where = proto.where(),
+                          .by = proto.by(),
+                          .weights = {.list = {proto.weights().list().begin(),
+                                               proto.weights().list().end()},
+                                      .uri = proto.weights().uri()}};
   uint64_t number = 0;
   for (const int64_t gap : numbers.gaps()) {
     number += static_cast<uint64_t>(gap);
@@ -94,6 +106,11 @@ absl::StatusOr<Arrangement> ArrangementFrom(const v1::Selection& proto) {
                              kMaxSamples);
     arrangement.samples.list.push_back(number);
   }
+  // The groups of the dataset are runs of all its samples, and need no
+  // arrangement by themselves.
+  const bool of_groups = proto.balanced() || proto.shares_size() > 0;
+  arrangement.by_class =
+      of_groups && Chooses(arrangement) && !IsGrouped(arrangement);
   // Texts and hashes of what comes from here need a condition that is one.
   RETURN_IF_ERROR(CheckArrangement(arrangement));
   return arrangement;
@@ -121,7 +138,7 @@ absl::StatusOr<std::vector<Group>> GroupsFrom(
   groups.reserve(protos.size());
   uint64_t sum = 0;
   for (const v1::Group& proto : protos) {
-    groups.push_back({proto.name(), proto.samples()});
+    groups.push_back({proto.name(), proto.samples(), proto.weight()});
     // Numbers that are too large do not overflow the sum: they exceed it.
     if (proto.samples() > samples - sum)
       return InvalidArgument(

@@ -21,8 +21,9 @@ absl::StatusOr<PackNode> FromProto(const v1::Packing& packing);
 void SetGroups(const std::vector<Group>& groups,
                google::protobuf::RepeatedPtrField<v1::Group>* protos);
 
-// Reads what a selection says of samples. kInvalidArgument: CheckArrangement
-// refuses it.
+// Reads what a selection says of samples. They are in groups by class if they
+// are chosen and groups have shares. kInvalidArgument: CheckArrangement refuses
+// it.
 absl::StatusOr<Arrangement> ArrangementFrom(const v1::Selection& selection);
 // kInvalidArgument: more than kMaxGroups shares, or as ArrangementFrom.
 // CheckSelection

@@ -34,6 +34,7 @@ void Fill(const std::vector<Group>& groups,
     stored::v1::StoredGroup* stored = to->Add();
     stored->set_name(group.name);
     stored->set_samples(group.samples);
+    stored->set_weight(group.weight);
   }
 }
 
@@ -76,7 +77,7 @@ std::vector<Group> Decode(
     const google::protobuf::RepeatedPtrField<stored::v1::StoredGroup>& from) {
   std::vector<Group> groups;
   for (const stored::v1::StoredGroup& group : from)
-    groups.push_back({group.name(), group.samples()});
+    groups.push_back({group.name(), group.samples(), group.weight()});
   return groups;
 }
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 import struct
+import subprocess
 import unittest
 
 import cluster
@@ -14,6 +15,10 @@ BATCH = 48
 CLASSES = {"ant": 110, "bee": 25, "cat": 3, "none": 0}
 EPOCHS = 3
 BALANCED = {"balanced": True}
+# Every second photo; the large ones; all of them.
+CHOSEN = {"balanced": True, "samples": {"begin": "0", "end": "138", "step": "2"}}
+WHERE = {"shares": [{"name": "bee", "share": 2}, {"name": "*", "share": 1}], "where": "bytes > 9000 or label > 0"}
+BY_SIZE = {"balanced": True, "by": "width", "where": "label < 2"}
 SHARES = {"shares": [{"name": "cat", "share": 1}, {"name": "*", "share": 1}]}
 
 
@@ -128,6 +133,68 @@ class BalanceTest(hosts.Hosts, cluster.PhotosTest):
         refused = self.consumer(mixed, epochs=1).finish()
         self.assertIn("are not in runs by label, so it has no classes to weigh", refused.error[1])
 
+    def weights(self, weights):
+        """Writes a .npy file of weights, and returns the selection by them."""
+        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(weights)},), }}".ljust(117) + "\n"
+        path = self.folder / f"weights-{hashlib.sha256(repr(weights).encode()).hexdigest()[:12]}.npy"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                         + struct.pack(f"<{len(weights)}d", *weights))
+        return {"weights": {"uri": f"file://{path}"}}
+
+    def test_a_part_in_balance_by_class_by_a_column_and_by_weights(self):
+        self.start_cluster(workers=2)
+        weighed = self.weights([(i * 7919 % 101) ** 2 / 1000 for i in range(len(self.files))])
+        mixed = self.listed(self.files[::2] + self.files[1::2])
+        specs = [self.balanced(CHOSEN, name="chosen"), self.balanced(WHERE, name="where"),
+                 self.balanced({**BALANCED, "by": "label"}, name="labels", graph=mixed),
+                 self.balanced(BY_SIZE, name="size"), self.balanced(weighed, name="file"),
+                 self.balanced({**weighed, "where": "bytes > 9000"}, name="both")]
+        for spec in specs:
+            with self.subTest(spec.name):
+                first = self.hosts(spec, 1, "--stop-after", 1)
+                rest = self.hosts(spec, 2, "--resume", first[0][1] / "position")
+                self.assertEqual(self.joined(first) + self.joined(rest), self.oracle_steps(spec, 2))
+
+    def test_a_mixture_of_selections_whose_workers_die_while_they_list_it(self):
+        graph = cluster.train_graph(self.folder / "data", side=64)
+        selections = {"by": BY_SIZE, "weights": self.weights([i % 5 for i in range(len(self.files))]), "where": WHERE}
+        sources = [{"name": name, "pipeline": graph, "selection": each} for name, each in selections.items()]
+        path = self.folder / "mixture.json"
+        path.write_text(json.dumps(
+            {"name": "mixture", "sources": sources, "shares": [{"weights": [2, 1, 1]}], "mix_end": "MIX_END_ALL",
+             "last_batch": "LAST_BATCH_DROP", "seed": 7, "batch": BATCH}))
+        expected = self.oracle_steps(path, 1)
+        self.start_coordinator("--index-block-bytes", "256")
+        first = self.start_worker()
+        consumer = self.consumer(path, "--paced", "--window", 1, epochs=1)
+        folder = self.folder / "state" / "blocks"
+        self.until("some blocks are there", lambda: folder.exists() and len(list(folder.iterdir())) >= 3)
+        first.kill9()
+        for _ in range(2):
+            self.start_worker()
+        consumer.pull(2)
+        self.workers[1].kill9()
+        consumer.pull(1)
+        self.coordinator.kill9()
+        self.restart_coordinator("--index-block-bytes", "256")
+        self.start_worker()
+        self.assert_oracle(consumer.finish(), expected)
+        self.assert_oracle(self.consumer(path, epochs=1).finish(), expected)
+
+    def test_rows_of_samples_are_as_many_as_their_weights_say(self):
+        self.start_cluster(workers=1)
+        # 110 ants of weight 1 and 25 bees of weight 4; no cat.
+        spec = self.balanced({"weights": {"list": [{0: 1, 1: 4, 2: 0}[label] for _, label in self.files]}}, name="rows")
+        one = self.hosts(spec, 1)
+        for seen in self.labels(one, one[0][0].steps):
+            self.assertLessEqual(abs(seen.count(0) - 110 / 210 * len(seen)), 1.68)
+            self.assertEqual(seen.count(2), 0)
+        shown = subprocess.run([cluster.program("CLI"), "--coordinator", self.coordinator.address, "describe", "job",
+                                "rows"], capture_output=True, text=True).stdout
+        self.assertRegex(shown, r"Weights of samples \(2\), after \d+ rows")
+        self.assertRegex(shown, r"WEIGHT +SAMPLES +SHARE\(%\)")
+        self.assertRegex(shown, r"\n +4 +25 +47\.6 ")
+
     def test_what_has_no_meaning_is_refused(self):
         self.start_cluster(workers=1)
         for share, text in (
@@ -135,6 +202,17 @@ class BalanceTest(hosts.Hosts, cluster.PhotosTest):
                 ({"name": "none", "share": 1}, 'weights["none"] = 1, but this group has no samples'),
                 ({"name": "ant", "share": 1}, 'weights has no "bee"; want every group named, or "*"')):
             refused = self.consumer(self.balanced({"shares": [share]}, name="refused")).finish()
+            self.assertIn(text, refused.error[1])
+        for selection, text in (
+                ({**SHARES, "where": "label < 2"}, 'weights["cat"] = 1, but this group has no samples; want 0'),
+                ({**BALANCED, "by": "lable"}, "by: unknown column lable, did you mean label?"),
+                ({**BALANCED, "by": "label == 1"}, "by: label == 1: want the name of a column"),
+                ({"by": "label"}, 'by: label: want weights with it, "balanced" or shares by value'),
+                ({"weights": {"list": [1, 2]}}, "weights has 2 numbers; want 138, one for each sample of dataset"),
+                ({"weights": {"list": [1, 2]}, **BALANCED}, "weights are of samples, and of groups"),
+                (self.weights([1] * 137 + [-1]), ".npy: weights[137] = -1; want a number of 0 to 1e+100"),
+                (self.weights([0] * 138), "weights: none of 138 samples has a weight over 0")):
+            refused = self.consumer(self.balanced(selection, name="refused")).finish()
             self.assertIn(text, refused.error[1])
 
     def test_the_seed_of_operators_is_another(self):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrangements: an index that a coordinator sends, and a .npy file of numbers.
-// Samples of an index that opens are those of its base, and a file that is
-// accepted has each number once.
+// Arrangements: an index that a coordinator sends, and a .npy file of numbers, or
+// of weights. Samples of an index that opens are those of its base, a file that
+// is accepted has each number once, or a weight for each sample.
 #include <memory>
 #include <set>
 
@@ -15,6 +15,7 @@
 #include "worker/source/arranged/numbers.h"
 #include "worker/source/arranged/packed_index_writer.h"
 #include "worker/source/arranged/packing_message.h"
+#include "worker/source/arranged/sample_groups.h"
 #include "worker/source/index_blob.h"
 
 namespace leat::worker::arranged_fuzz {
@@ -68,6 +69,8 @@ void RunFile(std::string_view bytes) {
         return absl::OkStatus();
       });
   fuzz::Require(status.ok() != seen.empty());
+  const auto weights = ReadWeights({.uri = file.path()}, "fed", kSamples, {});
+  fuzz::Require(!weights.ok() || weights->size() == kSamples);
 }
 
 void Run(std::string_view bytes) {
@@ -123,6 +126,9 @@ std::vector<std::string> Seeds() {
   seeds.push_back(
       NumbersOf("{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }",
                 std::string("\x09\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0", 16)));
+  seeds.push_back(
+      NumbersOf("{'descr': '<f8', 'fortran_order': False, 'shape': (1000,), }",
+                std::string(8 * kSamples, '\x3f')));
   return seeds;
 }
 

@@ -268,7 +268,9 @@ def layout_row(layout, step, row):
     stream_row = rows_before(shares, batch, source, begin) + index - tree.counts(begin * batch).get(source, 0)
     group, start, size = 0, 0, sum(sizes[source])
     if source in groups:
-        group, stream_row = share_tree(whole_weights(groups[source])).locate(stream_row)
+        weights = groups[source]  # a tuple: whole numbers
+        weights = weights if isinstance(weights, tuple) else whole_weights(weights)
+        group, stream_row = share_tree(weights).locate(stream_row)
         start, size = sum(sizes[source][:group]), sizes[source][group]
     number, position = divmod(stream_row, size)
     seed = seed if len(sizes) == 1 else mix_key(seed, source, SALTS["srcs"])
@@ -342,6 +344,7 @@ FILES = {
     "packing.txt": lambda: packing.packing_file(mix64),
     "conditions.txt": conditions_file,
     "selections.txt": lambda: selections.selections_file(PIPELINE, plan_hash, layout_row),
+    "sample_weights.txt": lambda: selections.sample_weights_file(PIPELINE, plan_hash, layout_row, mix64),
 }
 
 

@@ -81,6 +81,28 @@ absl::StatusOr<std::unique_ptr<Source>> Pack(
   return PackedByHand::Of(*documents, pack, graph.types[graph.reader]);
 }
 
+// Returns the samples that an arrangement chooses of `count`, in their order.
+// The dataset has the groups of all, and gets those of the chosen.
+absl::StatusOr<std::vector<uint64_t>> Choose(const Arrangement& arrangement,
+                                             const Node& reader,
+                                             const std::string& blob,
+                                             uint64_t count,
+                                             DatasetInfo* dataset) {
+  std::vector<uint64_t> samples = ChosenBy(arrangement, count);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Source> all,
+                   OpenSource(reader, blob, SourceLimits{}));
+  if (!arrangement.where.empty()) {
+    ASSIGN_OR_RETURN(samples,
+                     ThoseWhere(arrangement.where, reader, *all, samples));
+  }
+  if (!IsGrouped(arrangement)) return samples;
+  ASSIGN_OR_RETURN(
+      GroupedSamples grouped,
+      InGroups(arrangement, *all, RootOf(reader), dataset->groups, samples));
+  dataset->groups = std::move(grouped.groups);
+  return std::move(grouped.samples);
+}
+
 absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   auto oracle = std::make_unique<Oracle>();
   JobSpec& spec = oracle->spec;
@@ -102,16 +124,10 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
     const Arrangement& arrangement =
         SelectionOf(spec, datasets.size() - 1).arrangement;
     if (!IsSet(arrangement)) continue;
-    chosen[datasets.size() - 1] =
-        ChosenBy(arrangement, index.shards.num_samples());
-    if (!arrangement.where.empty()) {
-      ASSIGN_OR_RETURN(const std::unique_ptr<Source> all,
-                       OpenSource(reader, blobs.back(), SourceLimits{}));
-      ASSIGN_OR_RETURN(chosen[datasets.size() - 1],
-                       ThoseWhere(arrangement.where, reader, *all,
-                                  chosen[datasets.size() - 1]));
-    }
-    const uint64_t items = chosen[datasets.size() - 1].size();
+    std::vector<uint64_t>& samples = chosen[datasets.size() - 1];
+    ASSIGN_OR_RETURN(samples, Choose(arrangement, reader, blobs.back(),
+                                     index.shards.num_samples(), &dataset));
+    const uint64_t items = samples.size();
     ASSIGN_OR_RETURN(
         dataset.shards,
         ShardTable::Uniform(items, ShardTable::DefaultShardSize(items)));

@@ -3,10 +3,12 @@
 // The oracle's selections: it reads all records, one after the other.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "core/plan/arrangement.h"
+#include "core/plan/selection.h"
 #include "core/selection/condition.h"
 #include "core/status.h"
 #include "worker/image/jpeg/decode/decoder.h"
@@ -48,15 +51,16 @@ class SelectedSource final : public FormatSource {
   const std::vector<uint64_t> chosen_;
 };
 
-// Returns the numbers of a local .npy file of version 1 with '<i8'.
-inline std::vector<uint64_t> NumbersOf(std::string_view uri) {
+// Returns the elements of a local .npy file of version 1, of 8 bytes each.
+template <class T>
+std::vector<T> ElementsOf(std::string_view uri) {
   if (uri.starts_with("file://")) uri.remove_prefix(7);
   std::ifstream file{std::string(uri), std::ios::binary};
   const std::string bytes{std::istreambuf_iterator<char>(file),
                           std::istreambuf_iterator<char>()};
   const size_t header = 10 + static_cast<uint8_t>(bytes[8]) +
                         256 * static_cast<uint8_t>(bytes[9]);
-  std::vector<uint64_t> numbers((bytes.size() - header) / 8);
+  std::vector<T> numbers((bytes.size() - header) / 8);
   std::memcpy(numbers.data(), bytes.data() + header, 8 * numbers.size());
   return numbers;
 }
@@ -65,7 +69,7 @@ inline std::vector<uint64_t> ChosenBy(const Arrangement& arrangement,
                                       uint64_t samples) {
   const Numbers& numbers = arrangement.samples;
   if (!numbers.list.empty()) return numbers.list;
-  if (!numbers.uri.empty()) return NumbersOf(numbers.uri);
+  if (!numbers.uri.empty()) return ElementsOf<uint64_t>(numbers.uri);
   std::vector<uint64_t> chosen;
   for (uint64_t sample = 0; sample < samples; ++sample)
     if (numbers.step == 0 || (sample >= numbers.begin && sample < numbers.end &&
@@ -179,6 +183,83 @@ inline absl::StatusOr<std::vector<uint64_t>> ThoseWhere(
     if (condition.Holds(values)) chosen.push_back(sample);
   }
   return chosen;
+}
+
+// Samples group by group.
+struct GroupedSamples {
+  std::vector<uint64_t> samples;
+  std::vector<Group> groups;
+};
+
+// A class, a value of a column, or a weight; groups stand in their order.
+using GroupMark = std::pair<double, std::string>;
+
+inline double TenBitsOf(double weight) {
+  int exponent = 0;
+  const double half_to_one = std::frexp(weight, &exponent);
+  return std::ldexp(std::floor(half_to_one * 1024 + 0.5), exponent - 10);
+}
+
+// Returns the marks of all samples of an image folder.
+inline absl::StatusOr<std::vector<GroupMark>> MarksOf(
+    const Arrangement& arrangement, const Source& source,
+    const std::string& root, const std::vector<Group>& classes) {
+  std::vector<GroupMark> marks;
+  if (arrangement.by_class) {
+    for (size_t i = 0; i < classes.size(); ++i)
+      marks.resize(marks.size() + classes[i].samples, {i, ""});
+    return marks;
+  }
+  if (IsSet(arrangement.weights)) {
+    const SampleWeights& weights = arrangement.weights;
+    for (const double weight :
+         weights.uri.empty() ? weights.list : ElementsOf<double>(weights.uri))
+      marks.emplace_back(TenBitsOf(weight), "");
+    return marks;
+  }
+  for (uint64_t sample = 0; sample < source.num_samples(); ++sample) {
+    ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
+    const std::string name = source.Describe(sample).substr(root.size() + 1);
+    const ColumnValue value = ValueOf(arrangement.by, stored, name);
+    if (const auto* text = std::get_if<std::string_view>(&value))
+      marks.emplace_back(0, *text);
+    else
+      marks.emplace_back(static_cast<double>(std::get<int64_t>(value)), "");
+  }
+  return marks;
+}
+
+inline absl::StatusOr<GroupedSamples> InGroups(
+    const Arrangement& arrangement, const Source& source,
+    const std::string& root, const std::vector<Group>& classes,
+    const std::vector<uint64_t>& chosen) {
+  ASSIGN_OR_RETURN(const std::vector<GroupMark> marks,
+                   MarksOf(arrangement, source, root, classes));
+  std::map<GroupMark, std::vector<uint64_t>> by_mark;
+  if (arrangement.by_class)  // also those of which nothing is chosen
+    for (size_t i = 0; i < classes.size(); ++i) by_mark[{i, ""}];
+  const bool weighed = IsSet(arrangement.weights);
+  for (const uint64_t sample : chosen)
+    if (!weighed || marks[sample].first > 0)
+      by_mark[marks[sample]].push_back(sample);
+  GroupedSamples grouped;
+  int least = 0;
+  if (weighed && !by_mark.empty())
+    std::frexp(by_mark.begin()->first.first, &least);
+  for (const auto& [mark, samples] : by_mark) {
+    const size_t number = grouped.groups.size();
+    grouped.groups.push_back(
+        {.name = arrangement.by_class  ? classes[number].name
+                 : mark.second.empty() ? fmt::format("{}", mark.first)
+                                       : mark.second,
+         .samples = samples.size(),
+         .weight =
+             weighed ? static_cast<uint64_t>(std::ldexp(mark.first, 10 - least))
+                     : 0});
+    grouped.samples.insert(grouped.samples.end(), samples.begin(),
+                           samples.end());
+  }
+  return grouped;
 }
 
 }  // namespace leat::worker

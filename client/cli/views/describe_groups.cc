@@ -17,10 +17,16 @@ namespace {
 constexpr size_t kShownSections = 8;
 constexpr size_t kShownGroups = 100;
 
+bool HasWeights(const Json& selection) {
+  const Json& weights = At(selection, "weights");
+  return !Items(weights, "list").empty() || !Text(weights, "uri").empty();
+}
+
 absl::StatusOr<GroupShares> SharesOf(const Json& selection,
                                      const std::vector<Group>& groups) {
   if (Text(selection, "balanced") == "true")
     return GroupShares::Balanced(groups);
+  if (HasWeights(selection)) return GroupShares::Weighed(groups);
   std::vector<GroupShare> shares;
   for (const Json& share : Items(selection, "shares"))
     shares.push_back({Text(share, "name"), Number(share, "share")});
@@ -33,17 +39,19 @@ void AddSection(const std::string& source, const Json& selection,
                 std::vector<Section>* sections) {
   std::vector<Group> groups;
   for (const Json& group : Items(dataset, "groups"))
-    groups.push_back({Text(group, "name"), Whole(group, "samples")});
+    groups.push_back(
+        {Text(group, "name"), Whole(group, "samples"), Whole(group, "weight")});
   const absl::StatusOr<GroupShares> shares = SharesOf(selection, groups);
   if (!shares.ok()) return;  // of a coordinator that checks otherwise
   std::vector<uint64_t> so_far(groups.size());
   shares->tree().Counts(rows, so_far);
   Section section;
   section.title =
-      fmt::format("Classes{} ({}), after {} rows",
+      fmt::format("{}{} ({}), after {} rows",
+                  shares->are_classes() ? "Classes" : "Weights of samples",
                   source.empty() ? "" : " of " + source, groups.size(), rows);
   Table& table = section.table;
-  table.columns = {{"CLASS"},
+  table.columns = {{shares->are_classes() ? "CLASS" : "WEIGHT"},
                    {"SAMPLES", 2, false, true},
                    {"SHARE(%)", 0, false, true},
                    {"ROWS SO FAR", 3, false, true},
@@ -66,7 +74,7 @@ void AddSection(const std::string& source, const Json& selection,
 
 bool IsSet(const Json& selection) {
   return Text(selection, "balanced") == "true" ||
-         !Items(selection, "shares").empty();
+         !Items(selection, "shares").empty() || HasWeights(selection);
 }
 
 }  // namespace

@@ -41,6 +41,22 @@ TEST(Arrangement, AFileStandsInTheTextByItsPlaceOrWithoutIt) {
             "samples file\nwhere \"width > 3\"\n");
 }
 
+TEST(Arrangement, GroupsStandInTheTextBehindWhatIsChosen) {
+  EXPECT_EQ(CanonicalText({.where = "a == 1", .by = " length( a )"}),
+            "where \"a == 1\"\nby \"length(a)\"\n");
+  EXPECT_EQ(CanonicalText({.where = "a == 1", .by_class = true}),
+            "where \"a == 1\"\nby class\n");
+  const std::string text = CanonicalText({.weights = {.list = {1, 0.5}}});
+  EXPECT_EQ(text.size(), std::string("weights list 2 \n").size() + 64);
+  EXPECT_NE(text, CanonicalText({.weights = {.list = {0.5, 1}}}));
+  const Arrangement file{.weights = {.uri = "/w.npy"}};
+  EXPECT_EQ(CanonicalText(file), "weights file \"/w.npy\"\n");
+  EXPECT_EQ(CanonicalText(file, /*place=*/false), "weights file\n");
+  for (const Arrangement& each :
+       {Arrangement{.by_class = true}, Arrangement{.by = "a"}, file})
+    EXPECT_TRUE(IsSet(each) && IsGrouped(each) && !Chooses(each));
+}
+
 TEST(Arrangement, IsShownOnOneLine) {
   EXPECT_EQ(ShownText({.samples = {.begin = 0, .end = 10, .step = 1}}), "0:10");
   EXPECT_EQ(ShownText({.samples = {.begin = 0, .end = 10, .step = 2}}),
@@ -49,6 +65,12 @@ TEST(Arrangement, IsShownOnOneLine) {
   EXPECT_EQ(ShownText({.samples = {.uri = "https://u:p@h/n.npy?key=5"},
                        .where = "a == 1"}),
             "samples of https://h/n.npy where a == 1");
+  EXPECT_EQ(ShownText({.where = "a == 1", .by_class = true}),
+            "where a == 1 by class");
+  EXPECT_EQ(ShownText({.by = "label"}), "by label");
+  EXPECT_EQ(ShownText({.weights = {.list = {1, 2}}}), "2 weights");
+  EXPECT_EQ(ShownText({.weights = {.uri = "https://u:p@h/w.npy?key=5"}}),
+            "weights of https://h/w.npy");
   std::string where = "a == 0";
   for (int i = 1; i < 50; ++i) where += fmt::format(" or a == {}", i);
   EXPECT_EQ(ShownText({.where = where}),
@@ -78,6 +100,27 @@ TEST(Arrangement, IsCheckedWithoutADataset) {
                      .where = "a == 1"}),
             "");
   EXPECT_FALSE(IsSet(Arrangement()));
+}
+
+TEST(Arrangement, GroupsAreCheckedWithoutADataset) {
+  EXPECT_EQ(ErrorOf({.by = "label"}), "");
+  EXPECT_EQ(ErrorOf({.by = "label", .weights = {.list = {1}}}),
+            "select: 2 of groups by class, by a column, a list of weights and "
+            "a file of weights: want one of them");
+  EXPECT_EQ(ErrorOf({.weights = {.list = {1}, .uri = "/w.npy"}}).substr(0, 11),
+            "select: 2 o");
+  EXPECT_EQ(ErrorOf({.pack = PackNode{}, .by_class = true}),
+            "weights: rows that are packed of several samples are in no group: "
+            "want no weights with fn.pack");
+  for (const char* by : {"a == 1", "a == 1 or a", "not a", "5", "`", "a b"})
+    EXPECT_EQ(ErrorOf({.by = by}),
+              fmt::format("by: {}: want the name of a column, as label, "
+                          "length(tokens) or `odd name`",
+                          by));
+  EXPECT_EQ(ErrorOf({.weights = {.list = {1, -1}}}),
+            "weights[1] = -1; want a number of 0 to 1e+100");
+  EXPECT_EQ(ErrorOf({.weights = {.list = std::vector<double>(100'001)}}),
+            "weights: a list of 100001: want at most 100000, or a .npy file");
 }
 
 }  // namespace

@@ -107,6 +107,41 @@ TEST(GroupShares, TheLargestNumberOfGroupsIsBalanced) {
   }
 }
 
+// Weights of 1, 2 and 0.25, each of some samples.
+TEST(GroupShares, OfWeightsEachSampleComesAsItsWeightSays) {
+  const Groups groups = {{"0.25", 40, 1}, {"1", 30, 4}, {"2", 25, 8}};
+  const auto weighed = GroupShares::Weighed(groups);
+  ASSERT_TRUE(weighed.ok()) << weighed.status();
+  EXPECT_FALSE(weighed->are_classes());
+  EXPECT_TRUE(GroupShares::Balanced(groups)->are_classes());
+  std::vector<uint64_t> times(95);
+  const double sum = 40 * 0.25 + 30 + 50;
+  for (uint64_t k = 0; k < 5000; ++k) {
+    const GroupShares::Place place = weighed->Locate(k);
+    ++times[place.run.range.begin + place.position];
+  }
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double weight = i < 40 ? 0.25 : i < 70 ? 1 : 2;
+    EXPECT_NEAR(static_cast<double>(times[i]), 5000 * weight / sum, 1.0) << i;
+  }
+}
+
+TEST(GroupShares, RefusesWeightsThatCannotBeAdded) {
+  EXPECT_EQ(ErrorOf(GroupShares::Weighed(Groups{{"1", 3, 5}, {"2", 2, 0}})),
+            "group \"2\" of 2 samples has no weight");
+  const uint64_t most = ShareTree::kMaxSum;
+  EXPECT_TRUE(
+      GroupShares::Weighed(Groups{{"a", 1, most - 1}, {"b", 1, 1}}).ok());
+  const std::string text =
+      "weights of samples have a sum over 72057594037927936: want a smaller "
+      "one";
+  EXPECT_EQ(ErrorOf(GroupShares::Weighed(Groups{{"a", 1, most}, {"b", 1, 1}})),
+            text);
+  EXPECT_EQ(
+      ErrorOf(GroupShares::Weighed(Groups{{"a", 1ull << 40, 1ull << 40}})),
+      text);
+}
+
 TEST(GroupShares, RefusesGroupsThatCannotBeWalked) {
   EXPECT_EQ(ErrorOf(GroupShares::Balanced({})), "0 groups: want 1 to 65536");
   EXPECT_EQ(ErrorOf(GroupShares::Balanced(Groups(kMaxGroups + 1))),

@@ -247,6 +247,23 @@ TEST(JobLayout, ASubstituteIsOfTheSameGroup) {
   }
 }
 
+TEST(JobLayout, OfWeightsOfSamplesASubstituteIsAnySample) {
+  DatasetInfo dataset = DatasetOf({1, 3});
+  dataset.groups[0].weight = 512;
+  dataset.groups[1].weight = 700;
+  JobSpec spec = Balanced(2);
+  spec.selection = {.arrangement = {.weights = {.uri = "/w.npy"}}};
+  const Plan plan(spec, {&dataset, 1});
+  EXPECT_EQ(plan.steps_per_epoch(), 2u);
+  for (uint64_t sample = 0; sample < 4; ++sample) {
+    std::set<uint64_t> substitutes;
+    for (uint32_t i = 0; i < 3; ++i)
+      substitutes.insert(plan.Substitute(0, sample, i));
+    EXPECT_EQ(substitutes.size(), 3u);
+    EXPECT_FALSE(substitutes.contains(sample));
+  }
+}
+
 TEST(JobLayout, TheSeedOfOperatorsMovesNoRow) {
   const DatasetInfo dataset = DatasetOf({50, 30});
   JobSpec spec = Balanced(16), plain = Balanced(16);
@@ -281,7 +298,8 @@ TEST(JobLayout, WhatHasNoMeaningForADatasetIsRefused) {
   plain.groups.clear();
   EXPECT_THAT(AgainstError(Balanced(4), {plain}),
               HasSubstr("the samples of dataset \"data\" are not in runs by "
-                        "label, so it has no classes to weigh; want "
+                        "label, so it has no classes to weigh; want by, "
+                        "as in select(by=\"label\", weights=...); or "
                         "readers.image_folder, or "));
   JobSpec spec = Balanced(4);
   spec.selection = {.balanced = false, .shares = {{"c9", 1}, {"*", 1}}};
@@ -319,6 +337,16 @@ TEST(JobLayout, WhatNeedsPassesIsRefused) {
                 spec->pipeline.nodes[0].args["repeat"] = int64_t{2};
               }),
               HasSubstr("readers.image_folder: repeat 2: want 1 with weights"));
+  EXPECT_THAT(error([](JobSpec* spec) {
+                spec->pipeline.nodes = {
+                    {"readers.tokens",
+                     {},
+                     {{"files", std::vector<std::string>{"/t.bin"}}}},
+                    {"pack", {{0, 0}}, {{"length", int64_t{16}}}}};
+                spec->pipeline.outputs = {{"tokens", {1, 0}}};
+              }),
+              HasSubstr("pack: rows that are packed of several samples are in "
+                        "no group: want no weights with it"));
   EXPECT_THAT(error([](JobSpec* spec) {
                 spec->selection.shares = {{"a", 1}};
               }),

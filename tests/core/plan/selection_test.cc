@@ -39,6 +39,7 @@ TEST(Selection, ASampleHasTheNameOfItsGroup) {
   EXPECT_EQ(GroupNameOf(groups, 2), "dog");
   EXPECT_EQ(GroupNameOf(groups, 3), "");
   EXPECT_EQ(GroupNameOf({}, 0), "");
+  EXPECT_EQ(GroupNameOf(std::vector<Group>{{"0.5", 3, 512}}, 0), "");
 }
 
 TEST(Selection, IsShownShortened) {
@@ -48,6 +49,11 @@ TEST(Selection, IsShownShortened) {
   Selection many;
   for (int i = 0; i < 9; ++i) many.shares.push_back({std::to_string(i), 1});
   EXPECT_EQ(ShownText(many), "0=1 1=1 2=1 3=1 5 more");
+  EXPECT_EQ(ShownText({.arrangement = {.where = "a == 1", .by = "label"},
+                       .balanced = true}),
+            "where a == 1 by label balanced");
+  EXPECT_EQ(ShownText({.arrangement = {.weights = {.uri = "s3://b/w.npy"}}}),
+            "weights of s3://b/w.npy");
 }
 
 TEST(Selection, SaysWhetherItIsSet) {
@@ -75,6 +81,14 @@ TEST(CheckSelection, RefusesWhatNoDatasetCanMean) {
   EXPECT_EQ(
       ErrorOf({.shares = {{"a", std::numeric_limits<double>::quiet_NaN()}}}),
       "weights[\"a\"] = nan; want a number of 0 or more");
+  EXPECT_EQ(ErrorOf({.arrangement = {.by = "label"}}),
+            "by: label: want weights with it, \"balanced\" or shares by value");
+  EXPECT_EQ(
+      ErrorOf({.arrangement = {.weights = {.list = {1, 2}}}, .balanced = true}),
+      "weights are of samples, and of groups: want one of both");
+  const Selection weighed = {.arrangement = {.weights = {.list = {1, 2}}}};
+  EXPECT_TRUE(CheckSelection(weighed).ok());
+  EXPECT_TRUE(HasGroupShares(weighed));
   Selection many;
   many.shares.resize(kMaxGroups + 1);
   EXPECT_EQ(ErrorOf(many), "weights has 65537 groups: want at most 65536");

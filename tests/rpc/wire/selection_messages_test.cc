@@ -27,7 +27,7 @@ TEST(SelectionMessages, SelectionsSurviveTheWire) {
 }
 
 TEST(SelectionMessages, GroupsSurviveTheWire) {
-  const std::vector<Group> groups = {{"cat", 30}, {"none", 0}, {"", 5}};
+  const std::vector<Group> groups = {{"cat", 30, 512}, {"none", 0}, {"", 5}};
   Groups protos;
   SetGroups(groups, &protos);
   EXPECT_EQ(*GroupsFrom(protos, 35), groups);
@@ -72,11 +72,29 @@ TEST(SelectionMessages, ArrangementsSurviveTheWire) {
        {Arrangement{.samples = {.list = {500, 3, kMaxSamples - 1, 0}}},
         Arrangement{.samples = {.begin = 1, .end = 100, .step = 7}},
         Arrangement{.samples = {.uri = "s3://b/n.npy"}, .where = "a == 1"},
+        Arrangement{.weights = {.list = {0.5, 0, 3}}},
+        Arrangement{.where = "a == 1", .weights = {.uri = "/w.npy"}},
         Arrangement()}) {
     EXPECT_EQ(*ArrangementFrom(ToProto(arrangement)), arrangement);
     const Selection selection = {.arrangement = arrangement};
     EXPECT_EQ(*FromProto(ToProto(selection)), selection);
   }
+}
+
+// The shares do not change what is listed.
+TEST(SelectionMessages, ChosenSamplesWithSharesAreInGroups) {
+  const auto arrangement = [](Selection selection) {
+    return FromProto(ToProto(selection))->arrangement;
+  };
+  const Arrangement chosen{.where = "a == 1"};
+  const Arrangement by_class = arrangement({chosen, true, {}});
+  EXPECT_TRUE(by_class.by_class);
+  EXPECT_EQ(arrangement({chosen, false, {{"cat", 1}}}), by_class);
+  EXPECT_EQ(*ArrangementFrom(ToProto(by_class)), by_class);
+  EXPECT_FALSE(IsSet(arrangement({{}, true, {}})));
+  const Arrangement by_label = arrangement({{.by = "label"}, true, {}});
+  EXPECT_FALSE(by_label.by_class);
+  EXPECT_EQ(*ArrangementFrom(ToProto(by_label)), by_label);
 }
 
 TEST(SelectionMessages, ArrangementsAreCheckedOnTheWay) {

@@ -16,10 +16,12 @@
 #include "core/pipeline/shape_inference.h"
 #include "core/selection/condition.h"
 #include "core/status.h"
+#include "worker/source/arranged/grouped_writer.h"
 #include "worker/source/arranged/item_writer.h"
 #include "worker/source/arranged/listing_trail.h"
 #include "worker/source/arranged/numbers.h"
 #include "worker/source/arranged/row_packer.h"
+#include "worker/source/arranged/sample_groups.h"
 #include "worker/source/each_file.h"
 
 namespace leat::worker {
@@ -148,11 +150,24 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(const ArrangeFrom& from) {
 absl::StatusOr<std::unique_ptr<ItemWriter>> WriterOf(
     const Arrangement& arrangement, const ArrangeFrom& from,
     const SourceLimits& limits, ListingTrail* trail) {
-  if (!arrangement.pack) return std::make_unique<ChosenWriter>(limits);
+  if (!arrangement.pack && !IsGrouped(arrangement))
+    return std::make_unique<ChosenWriter>(limits);
   ASSIGN_OR_RETURN(std::vector<ValueType> types, TypesOf(from));
-  const bool chosen = IsSet(arrangement.samples) || !arrangement.where.empty();
-  return std::make_unique<RowPacker>(*arrangement.pack, std::move(types),
-                                     chosen, &from.source, limits, trail);
+  if (arrangement.pack)
+    return std::make_unique<RowPacker>(*arrangement.pack, std::move(types),
+                                       Chooses(arrangement), &from.source,
+                                       limits, trail);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<SampleGroups> groups,
+      GroupsFor(arrangement, {.base = from.base,
+                              .columns = {.reader = from.reader,
+                                          .types = types,
+                                          .source = from.source,
+                                          .image_size = from.image_size},
+                              .limits = limits,
+                              .trail = trail}));
+  return std::make_unique<GroupedWriter>(std::move(groups), &from.source,
+                                         limits);
 }
 
 absl::Status WriteChosen(const Arrangement& arrangement,
@@ -221,9 +236,11 @@ absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
   if (base.content != Digest{})
     built.content = ArrangedHash(
         base.content, CanonicalText(arrangement, /*place=*/false), digest);
-  built.bytes = ShareOf(base, writer->chosen());
+  built.bytes =
+      ShareOf(base, arrangement.pack ? writer->chosen() : writer->items());
   built.classes = base.classes;
   built.types = base.types;
+  built.groups = writer->TakeGroups();
   built.passed_over = writer->TakePassedOver();
   built.name = fmt::format("{} › {}", base.name, ShownText(arrangement));
   return built;

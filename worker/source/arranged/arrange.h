@@ -3,7 +3,8 @@
 // Arrange lists an arrangement of a dataset, the base, from its opened index.
 //
 //   head    the arrangement's text, and the base's fingerprint
-//   blocks  the base's sample of each item (chosen_samples.h)
+//   blocks  the base's sample of each item (chosen_samples.h), in groups if the
+//           arrangement has any (grouped_writer.h)
 //
 // The same base and text make the same items on every worker. Fingerprint
 // and content are hashes of the base's, the text, and all items, so that an
@@ -35,8 +36,9 @@ struct ArrangeFrom {
 // The index goes to SourceLimits::blocks, or into BuiltIndex::blob, which
 // OpenArranged opens. Records that a condition has to read are read by
 // SourceLimits::listing_threads. kInvalidArgument: as ForEachNumber (numbers.h)
-// and Columns::Bind (columns.h), or no sample is left. kResourceExhausted: over
-// the limits. kCancelled: SourceLimits::cancelled. Others: storage's, and the
+// and Columns::Bind (columns.h), as GroupsFor (sample_groups.h) and
+// GroupedWriter (grouped_writer.h), or no sample is left. kResourceExhausted:
+// over the limits. kCancelled: SourceLimits::cancelled. Others: storage's, and the
 // keeper's. REQUIRES: `arrangement` passes CheckArrangement, and is set.
 absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
                                    const ArrangeFrom& from,

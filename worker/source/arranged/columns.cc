@@ -2,9 +2,6 @@
 #include "worker/source/arranged/columns.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -13,7 +10,7 @@
 #include "core/status.h"
 #include "core/tensor/tensor.h"
 #include "fmt/ranges.h"
-#include "worker/source/arranged/whole_number.h"
+#include "worker/source/arranged/element_value.h"
 
 namespace leat::worker {
 namespace {
@@ -35,30 +32,11 @@ std::vector<std::string> OutputNames(const Node& reader, size_t count) {
   return std::vector<std::string>(count);
 }
 
-double HalfOf(uint16_t half) {
-  const int exponent = (half >> 10) & 31, mantissa = half & 1023;
-  const double sign = half & 0x8000 ? -1 : 1;
-  if (exponent == 31)
-    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
-                         : sign * std::numeric_limits<double>::infinity();
-  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  return sign * std::ldexp(1024 + mantissa, exponent - 25);
-}
-
 ColumnValue NumberOf(DType dtype, std::span<const std::byte> bytes) {
   if (bytes.size() != SizeOf(dtype)) return {};
   if (const auto whole = WholeNumber(dtype, bytes.data())) return *whole;
-  switch (dtype) {
-    case DType::kFloat16:
-      return HalfOf(ElementAt<uint16_t>(bytes.data()));
-    case DType::kBfloat16:
-      return double{std::bit_cast<float>(
-          uint32_t{ElementAt<uint16_t>(bytes.data())} << 16)};
-    case DType::kFloat32:
-      return double{ElementAt<float>(bytes.data())};
-    default:
-      return {};
-  }
+  if (const auto number = Fraction(dtype, bytes.data())) return *number;
+  return {};
 }
 
 bool IsNumber(const ValueType& type) {
@@ -80,8 +58,10 @@ struct Columns::Record {
   std::vector<std::shared_ptr<const void>> owners;
 };
 
-Columns::Columns(const Condition& condition, const ColumnSource& from)
-    : condition_(condition),
+Columns::Columns(std::string_view field, std::optional<Condition> condition,
+                 const ColumnSource& from)
+    : field_(field),
+      condition_(std::move(condition)),
       from_(from),
       folder_(RootOf(from.reader) + "/"),
       outputs_(OutputNames(from.reader, from.types.size())) {
@@ -91,23 +71,34 @@ Columns::Columns(const Condition& condition, const ColumnSource& from)
 
 absl::StatusOr<Columns> Columns::Bind(const Condition& condition,
                                       const ColumnSource& from) {
-  Columns bound(condition, from);
-  for (size_t i = 0; i < condition.columns().size(); ++i) {
-    const ColumnName& name = condition.columns()[i];
-    std::string why;
-    std::optional<Column> column;
-    if (name.length || !bound.HasIndexed(name.name)) {
-      ASSIGN_OR_RETURN(column, bound.FindStored(name, &why));
-    }
-    if (!column) column = bound.Find(name);
-    if (!column) return bound.Unknown(name, why);
-    RETURN_IF_ERROR(bound.CheckUse(name, *column, condition.uses()[i]));
-    bound.reads_records_ =
-        bound.reads_records_ || column->kind >= Kind::kNumber;
-    bound.columns_.push_back(*std::move(column));
-  }
+  Columns bound("where", condition, from);
+  for (size_t i = 0; i < condition.columns().size(); ++i)
+    RETURN_IF_ERROR(bound.Add(condition.columns()[i], condition.uses()[i]));
   RETURN_IF_ERROR(bound.OpenStored());
   return bound;
+}
+
+absl::StatusOr<Columns> Columns::BindOne(std::string_view field,
+                                         const ColumnName& name,
+                                         const ColumnSource& from) {
+  Columns bound(field, std::nullopt, from);
+  RETURN_IF_ERROR(bound.Add(name, {}));
+  RETURN_IF_ERROR(bound.OpenStored());
+  return bound;
+}
+
+absl::Status Columns::Add(const ColumnName& name, Condition::Use use) {
+  std::string why;
+  std::optional<Column> column;
+  if (name.length || !HasIndexed(name.name)) {
+    ASSIGN_OR_RETURN(column, FindStored(name, &why));
+  }
+  if (!column) column = Find(name);
+  if (!column) return Unknown(name, why);
+  RETURN_IF_ERROR(CheckUse(name, *column, use));
+  reads_records_ = reads_records_ || column->kind >= Kind::kNumber;
+  columns_.push_back(*std::move(column));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<Columns::Column>> Columns::FindStored(
@@ -205,7 +196,7 @@ absl::Status Columns::Unknown(const ColumnName& name,
   const bool near =
       nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
   return InvalidArgument(
-      "where: unknown column {}{}; the columns of {} are {}{}", text,
+      "{}: unknown column {}{}; the columns of {} are {}{}", field_, text,
       near ? fmt::format(", did you mean {}?", *nearest) : "", from_.reader.op,
       fmt::join(known, ", "), why.empty() ? "" : "; of the files: " + why);
 }
@@ -301,7 +292,7 @@ absl::StatusOr<std::vector<size_t>> Columns::Undecided(
           if (IsStored(columns_[c].kind) &&
               columns_[c].kind != Kind::kStoredLength)
             ranges[c] = run->ranges[columns_[c].output];
-        outcomes = condition_.Within(ranges);
+        outcomes = condition_->Within(ranges);
       }
     }
     holds[i] = outcomes.may_hold ? 1 : 0;
@@ -326,21 +317,41 @@ absl::Status Columns::Evaluate(std::span<const uint64_t> samples,
                    Undecided(samples, holds));
   std::vector<uint64_t> wanted;
   for (const size_t i : undecided) wanted.push_back(samples[i]);
+  return ForEachRecord(wanted,
+                       [&](size_t i, std::span<const ColumnValue> values) {
+                         holds[undecided[i]] = condition_->Holds(values);
+                         return absl::OkStatus();
+                       });
+}
+
+absl::Status Columns::ForEachValue(
+    std::span<const uint64_t> samples,
+    const std::function<absl::Status(size_t, const ColumnValue&)>& use) const {
+  return ForEachRecord(samples,
+                       [&](size_t i, std::span<const ColumnValue> values) {
+                         return use(i, values[0]);
+                       });
+}
+
+absl::Status Columns::ForEachRecord(
+    std::span<const uint64_t> samples,
+    const std::function<absl::Status(size_t, std::span<const ColumnValue>)>&
+        use) const {
   std::vector<absl::StatusOr<StoredSample>> stored;
-  if (reads_records_) stored = from_.source.ReadMany(wanted);
+  if (reads_records_) stored = from_.source.ReadMany(samples);
   std::vector<ColumnValue> values(columns_.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
+  for (size_t i = 0; i < samples.size(); ++i) {
     Record record;
     if (reads_records_) {
       record.stored = &stored[i];
       if (EndsListing(stored[i].status()))
-        return Annotate(stored[i].status(), from_.source.Describe(wanted[i]));
+        return Annotate(stored[i].status(), from_.source.Describe(samples[i]));
     }
-    RETURN_IF_ERROR(ReadStored(wanted[i], &record));
+    RETURN_IF_ERROR(ReadStored(samples[i], &record));
     for (size_t c = 0; c < columns_.size(); ++c) {
-      ASSIGN_OR_RETURN(values[c], ValueOf(columns_[c], wanted[i], &record));
+      ASSIGN_OR_RETURN(values[c], ValueOf(columns_[c], samples[i], &record));
     }
-    holds[undecided[i]] = condition_.Holds(values) ? 1 : 0;
+    RETURN_IF_ERROR(use(i, values));
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns: where the values of a condition's columns come from, for the samples
-// of a dataset.
+// Columns: where the values of a condition's columns come from, or of the column
+// whose values are groups, for the samples of a dataset.
 //
 //   name           the record's key in its archive; or its file's place, below
 //                  the reader's folder
@@ -26,10 +26,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -60,12 +62,24 @@ class Columns {
   static absl::StatusOr<Columns> Bind(const Condition& condition,
                                       const ColumnSource& from);
 
+  // Binds one column, which `field` names. Then ForEachValue is called, and
+  // Evaluate is not. Errors: as Bind.
+  static absl::StatusOr<Columns> BindOne(std::string_view field,
+                                         const ColumnName& name,
+                                         const ColumnSource& from);
+
   // True if storage has to be read.
   bool reads_storage() const { return reads_records_ || stored_ != nullptr; }
   // Sets holds[i] to whether the condition holds for samples[i]. Reads the
   // records together. Errors: storage's, with the record's name.
   absl::Status Evaluate(std::span<const uint64_t> samples,
                         std::span<uint8_t> holds) const;
+  // Gives `use` the value of the column for each sample, by its place in
+  // `samples`, in their order, and ends with its error. Reads and errors: as
+  // Evaluate.
+  absl::Status ForEachValue(
+      std::span<const uint64_t> samples,
+      const std::function<absl::Status(size_t, const ColumnValue&)>& use) const;
 
  private:
   enum class Kind : uint8_t {
@@ -93,8 +107,10 @@ class Columns {
   }
   static bool EndsListing(const absl::Status& status);
 
-  Columns(const Condition& condition, const ColumnSource& from);
+  Columns(std::string_view field, std::optional<Condition> condition,
+          const ColumnSource& from);
 
+  absl::Status Add(const ColumnName& name, Condition::Use use);
   // Returns nullopt if there is no such column.
   std::optional<Column> Find(const ColumnName& name) const;
   // Does the same for a column of the stored records; `why` says why there is
@@ -115,8 +131,14 @@ class Columns {
   absl::StatusOr<std::vector<size_t>> Undecided(
       std::span<const uint64_t> samples, std::span<uint8_t> holds) const;
   absl::Status ReadStored(uint64_t sample, Record* record) const;
+  // Gives `use` the values of all columns, as ForEachValue does.
+  absl::Status ForEachRecord(
+      std::span<const uint64_t> samples,
+      const std::function<absl::Status(size_t, std::span<const ColumnValue>)>&
+          use) const;
 
-  const Condition condition_;
+  const std::string field_;  // "where" or "by", for messages
+  const std::optional<Condition> condition_;
   const ColumnSource from_;
   const std::string folder_;                // with a slash at the end
   const std::vector<std::string> outputs_;  // their names

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/hash.h"
 #include "core/plan/passed_over.h"
+#include "core/plan/selection.h"
 #include "core/status.h"
 #include "leat/stored/v1/indexes.pb.h"
 #include "worker/source/arranged/chosen_samples.h"
@@ -39,6 +40,7 @@ class ItemWriter {
   // Returns the hash of all items. REQUIRES: called once, last.
   virtual Digest TakeDigest() = 0;
   virtual std::vector<PassedOver> TakePassedOver() { return {}; }
+  virtual std::vector<Group> TakeGroups() { return {}; }
 };
 
 // Writes the samples themselves (chosen_samples.h).

@@ -12,7 +12,7 @@
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
-#include "worker/source/arranged/whole_number.h"
+#include "worker/source/arranged/element_value.h"
 #include "worker/source/arrays/numpy.h"
 #include "worker/source/source_storage.h"
 

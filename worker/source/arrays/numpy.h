@@ -26,7 +26,8 @@ namespace leat::worker {
 
 // Returns the header of `file`, checked against its size. Errors: as
 // ParseNumpyHeader and StoredFile::ReadAt; names the file.
-absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StoredFile& file);
+absl::StatusOr<NumpyHeader> ReadNumpyHeader(
+    const StoredFile& file, NumpyFloat64 float64 = NumpyFloat64::kRefused);
 
 // Has the contract of SourceFormat::build. kInvalidArgument: not exactly one of
 // files, path and array. kNotFound: no file matches the pattern (shows it), or

@@ -68,8 +68,8 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
 // The dictionary's text, consumed from its front.
 class Dictionary {
  public:
-  explicit Dictionary(std::string_view text)
-      : bytes_(text.size()), rest_(text) {}
+  Dictionary(std::string_view text, NumpyFloat64 float64)
+      : bytes_(text.size()), rest_(text), float64_(float64) {}
 
   absl::StatusOr<NumpyHeader> Parse() {
     if (!Take('{')) return Malformed("a dictionary");
@@ -142,6 +142,11 @@ class Dictionary {
         return Unimplemented(
             "its elements are records with fields: want one type of numbers");
       ASSIGN_OR_RETURN(const std::string_view descr, Text());
+      if (float64_ == NumpyFloat64::kAllowed && descr == "<f8") {
+        header_.float64 = true;
+        header_.dtype = DType::kInt64;
+        return absl::OkStatus();
+      }
       ASSIGN_OR_RETURN(header_.dtype, DTypeOf(descr));
       return absl::OkStatus();
     }
@@ -201,6 +206,7 @@ class Dictionary {
 
   const size_t bytes_;
   std::string_view rest_;
+  const NumpyFloat64 float64_;
   NumpyHeader header_;
   bool has_descr_ = false;
   bool has_order_ = false;
@@ -232,15 +238,15 @@ absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin) {
   return bytes;
 }
 
-absl::StatusOr<NumpyHeader> ParseNumpyHeader(
-    std::span<const std::byte> header) {
+absl::StatusOr<NumpyHeader> ParseNumpyHeader(std::span<const std::byte> header,
+                                             NumpyFloat64 float64) {
   ASSIGN_OR_RETURN(const size_t bytes, NumpyHeaderBytes(header));
   if (bytes != header.size())
     return DataLoss("it ends in its header, at byte {} of {}", header.size(),
                     bytes);
   const size_t prefix = header[6] == std::byte{1} ? 10 : 12;
   ASSIGN_OR_RETURN(NumpyHeader parsed,
-                   Dictionary(AsText(header.subspan(prefix))).Parse());
+                   Dictionary(AsText(header.subspan(prefix)), float64).Parse());
   parsed.data_offset = bytes;
   return parsed;
 }

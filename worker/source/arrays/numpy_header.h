@@ -22,6 +22,8 @@ inline constexpr size_t kMaxNumpyHeaderBytes = 64 << 10;
 
 struct NumpyHeader {
   DType dtype = DType::kUint8;
+  // The elements are float64, which no tensor has; `dtype` only has their size.
+  bool float64 = false;
   bool fortran_order = false;
   Shape shape;
   uint64_t data_offset = 0;
@@ -34,8 +36,13 @@ struct NumpyHeader {
 // kMaxNumpyHeaderBytes. kUnimplemented: another version.
 absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin);
 
+// Whether elements may be float64.
+enum class NumpyFloat64 : uint8_t { kRefused, kAllowed };
+
 // `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented:
 // a type of elements that no tensor has, or big-endian; names it.
-absl::StatusOr<NumpyHeader> ParseNumpyHeader(std::span<const std::byte> header);
+absl::StatusOr<NumpyHeader> ParseNumpyHeader(
+    std::span<const std::byte> header,
+    NumpyFloat64 float64 = NumpyFloat64::kRefused);
 
 }  // namespace leat::worker

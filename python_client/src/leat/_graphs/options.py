@@ -46,7 +46,7 @@ def positive_number(what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         try:  # NumPy's numbers
             value = value.item()
-        except AttributeError:
+        except (AttributeError, ValueError):
             raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more") from None
     if not 0 <= value < math.inf:
         raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")

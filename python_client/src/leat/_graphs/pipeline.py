@@ -186,7 +186,14 @@ class Pipeline:
         *,
         samples: range | Iterable[int] | str | os.PathLike[str] | None = None,
         where: str | None = None,
-        weights: Literal["balanced"] | Mapping[str, float] | Mapping[int, float] | None = None,
+        by: str | None = None,
+        weights: Literal["balanced"]
+        | Mapping[str, float]
+        | Mapping[int, float]
+        | Iterable[float]
+        | str
+        | os.PathLike[str]
+        | None = None,
     ) -> Pipeline:
         """Returns the same pipeline over a selection of its dataset's samples, for `Service.job` and `leat.mix`.
 
@@ -206,7 +213,16 @@ class Pipeline:
         class is seen more often. An epoch has as many rows as the dataset, and the next one goes on where it ended.
 
         The classes are those of `fn.readers.image_folder`, and the labels of `fn.readers.files` if its files are in
-        the order of their labels.
+        the order of their labels. With `by` they are the values of a column. Weights go with samples and where.
+
+            train.select(by="label", weights="balanced")
+            train.select(where="width >= 256", by="language", weights={"en": 0.7, "*": 0.3})
+
+        Weights may be of single samples. A sample of weight 2 comes twice as often as one of weight 1, evenly, as no
+        row is drawn at random:
+
+            train.select(weights=[1.0, 0.5, 0.0, 2.0])  # one for each sample of the dataset, shape (4,)
+            train.select(weights="s3://bucket/weights.npy")  # of shape (num_samples,), of any type of numbers
 
         Args:
             samples: the numbers of the samples to take, in this order, each once: a range, up to 100,000 numbers, or
@@ -215,20 +231,29 @@ class Pipeline:
                 `and`, `or`, `not`, parentheses. The columns are `name`, `bytes`, `label`, `width` and `height` of
                 images, the reader's outputs of one number or of bytes, and `length(output)`. A value that a sample
                 does not have compares to false. Columns that the listing does not know are read from the records, once.
+            by: a column of whole numbers or texts, as in `where`, whose values are the classes: `label`, or an output
+                of the reader of one number. A sample without a value is left out.
             weights: "balanced", or the share of each class, of any sum, by its name. The classes of a list of files are
-                its labels: {0: 0.5, 1: 0.5}. Every class with samples is named, unless "*" stands for the others.
+                its labels: {0: 0.5, 1: 0.5}. Every class with samples is named, unless "*" stands for the others. Or a
+                weight of 0 or more for each sample of the dataset, also of those that `samples` and `where` leave out:
+                up to 100,000 numbers, or the place of a .npy file with any count of them. 0 leaves a sample out.
 
         Raises:
-            leat.InvalidArgument: a value is wrong, or the pipeline has a selection already. What needs the dataset, as
-                the name of a class, is checked by `Service.job`.
+            leat.InvalidArgument: a value is wrong, `by` has no weights of classes with it, or the pipeline has a
+                selection already. What needs the dataset, as the name of a class or the number of samples, is checked
+                by `Service.job`.
         """
         if self._selection:
             raise InvalidArgument(f"select: {self!r} already is a selection; expected one select with all arguments")
-        if samples is None and where is None and weights is None:
+        if samples is None and where is None and by is None and weights is None:
             raise InvalidArgument("select: nothing is selected; expected samples, where or weights")
         made = Pipeline.__new__(Pipeline)
         made.__dict__.update(self.__dict__)
         made._selection = {} if weights is None else _selections.of_weights(weights)
+        if by is not None:
+            if weights is None or "weights" in made._selection:
+                raise InvalidArgument(f"by = {by!r:.80}; expected weights with it: 'balanced', or shares by value")
+            made._selection["by"] = _selections.of_by(by)
         if samples is not None:
             made._selection["samples"] = _selections.of_samples(samples)
         if where is not None:

@@ -8,7 +8,7 @@ needs the dataset, such as the language of conditions, is checked by the coordin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from leat._graphs.operators import absolute
@@ -96,13 +96,39 @@ def of_where(where: Any) -> str:
     return where
 
 
+def of_by(by: Any) -> str:
+    """Returns the column; its name is checked by the coordinator and the workers."""
+    if not isinstance(by, str) or not by.strip():
+        raise InvalidArgument(f"by = {by!r:.80}; expected the name of a column, as 'label'")
+    return by
+
+
+def _of_samples_each(weights: Iterable[Any]) -> dict[str, Any]:
+    numbers: list[float] = []
+    for weight in weights:
+        if len(numbers) == _MOST_NUMBERS:
+            raise InvalidArgument(
+                f"weights has more than {_MOST_NUMBERS:,} numbers; expected at most that many, or the place of a .npy "
+                "file"
+            )
+        numbers.append(positive_number(f"weights[{len(numbers)}]", weight))
+    if not any(numbers):
+        raise InvalidArgument("weights has no number over 0; expected one for each sample of the dataset")
+    return {"weights": {"list": numbers}}
+
+
 def of_weights(weights: Any) -> dict[str, Any]:
     """Returns the JSON form of a leat.v1.Selection with these weights."""
     if isinstance(weights, str) and weights == "balanced":
         return {"balanced": True}
+    if isinstance(weights, (str, os.PathLike)) and str(weights).partition("?")[0].endswith(".npy"):
+        return {"weights": {"uri": absolute(os.fspath(weights))}}
+    if isinstance(weights, Iterable) and not isinstance(weights, (str, bytes, Mapping, Set)):
+        return _of_samples_each(weights)
     if not isinstance(weights, Mapping):
         raise InvalidArgument(
-            f"weights = {weights!r:.80}; expected 'balanced', or a dict from names of classes to their shares"
+            f"weights = {weights!r:.80}; expected 'balanced', a dict from names of classes to their shares, or a "
+            "number for each sample: a list, an array, or the place of a .npy file"
         )
     if not 1 <= len(weights) <= _MOST_GROUPS:
         raise InvalidArgument(f"weights has {len(weights)} classes; expected 1 to {_MOST_GROUPS}")

@@ -59,6 +59,20 @@ TEST(GroupsOf, ShowsAMembersClasses) {
   EXPECT_EQ(RowOf(sections[0], 2)[2], "75.0");
 }
 
+TEST(GroupsOf, ShowsWeightsOfSamples) {
+  Json job = Pets();
+  job["job"]["spec"]["selection"] = {{"weights", {{"uri", "/w.npy"}}}};
+  job["job"]["dataset"]["groups"] = {
+      {{"name", "0.5"}, {"samples", "30"}, {"weight", "512"}},
+      {{"name", "2.5"}, {"samples", "6"}, {"weight", "2560"}}};
+  const std::vector<Section> sections = GroupsOf(job);
+  ASSERT_THAT(sections, SizeIs(1));
+  EXPECT_EQ(sections[0].title, "Weights of samples (2), after 50 rows");
+  EXPECT_EQ(sections[0].table.columns[0].title, "WEIGHT");
+  EXPECT_THAT(RowOf(sections[0], 1),
+              ElementsAre("2.5", "6", "50.0", "25", "4 (16.7 %)"));
+}
+
 TEST(GroupsOf, AJobWithoutSharesOfClassesHasNone) {
   Json job = Pets();
   job["job"]["spec"].erase("selection");

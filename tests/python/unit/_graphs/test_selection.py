@@ -48,8 +48,16 @@ def test_a_member_of_a_mixture_keeps_its_selection():
 @pytest.mark.parametrize(
     ("weights", "text"),
     [
-        ("balance", "weights = 'balance'; expected 'balanced', or a dict"),
-        (["cat"], r"weights = \['cat'\]; expected 'balanced'"),
+        ("balance", "weights = 'balance'; expected 'balanced', a dict from names of classes to their shares, or a num"),
+        (5, "weights = 5; expected 'balanced', a dict"),
+        ({1.0}, "weights = {1.0}; expected 'balanced', a dict"),
+        (["cat"], r"weights\[0\] = 'cat'; expected a number of 0 or more"),
+        ([1, -0.5], r"weights\[1\] = -0.5; expected a number of 0 or more"),
+        ([1, float("inf")], r"weights\[1\] = inf; expected a number"),
+        (np.ones((2, 2)), r"weights\[0\] = array\(\[1., 1.\]\); expected a number"),
+        ([], "weights has no number over 0; expected one for each sample"),
+        ([0, 0], "weights has no number over 0; expected one for each sample"),
+        (itertools.repeat(1), "weights has more than 100,000 numbers; expected at most that many, or the place of a"),
         ({}, "weights has 0 classes; expected 1 to 65536"),
         ({"cat": -1}, r"weights\['cat'\] = -1; expected a number of 0 or more"),
         ({"cat": float("nan")}, r"weights\['cat'\] = nan"),
@@ -123,3 +131,42 @@ def test_a_condition_is_text():
     for where in ("", "  ", 5):
         with pytest.raises(leat.InvalidArgument, match="expected a condition"):
             pets.select(where=where)
+
+
+@pytest.mark.parametrize(
+    ("weights", "made"),
+    [
+        ([1, 0, 0.25], {"list": [1.0, 0.0, 0.25]}),
+        (np.array([0.5, 2], np.float32), {"list": [0.5, 2.0]}),
+        ("s3://bucket/weights.npy", {"uri": "s3://bucket/weights.npy"}),
+        (pathlib.Path("/data/weights.npy"), {"uri": "/data/weights.npy"}),
+        ("weights.npy", {"uri": str(pathlib.Path.cwd() / "weights.npy")}),
+    ],
+)
+def test_weights_are_of_single_samples(weights, made):
+    weighed = pets.select(weights=weights, where="width >= 256")
+    assert spec_of(weighed)["selection"] == {"weights": made, "where": "width >= 256"}
+    assert "selected by weights" in repr(weighed)
+
+
+def test_classes_are_the_values_of_a_column():
+    chosen = pets.select(by="label", weights={3: 1, "*": 2}, samples=range(10))
+    assert spec_of(chosen)["selection"] == {
+        "samples": {"begin": "0", "end": "10", "step": "1"},
+        "by": "label",
+        "shares": [{"name": "3", "share": 1.0}, {"name": "*", "share": 2.0}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"by": "label"}, "by = 'label'; expected weights with it: 'balanced', or shares by value"),
+        ({"by": "label", "weights": [1.0]}, "by = 'label'; expected weights with it"),
+        ({"by": " ", "weights": "balanced"}, "by = ' '; expected the name of a column, as 'label'"),
+        ({"by": 5, "weights": "balanced"}, "by = 5; expected the name of a column"),
+    ],
+)
+def test_a_column_without_shares_has_no_meaning(arguments, text):
+    with pytest.raises(leat.InvalidArgument, match=text):
+        pets.select(**arguments)

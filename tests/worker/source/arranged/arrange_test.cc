@@ -152,7 +152,9 @@ class CountedRows final : public FormatSource {
   const Digest fingerprint_{};
 };
 
-class KilledListing : public testing::TestWithParam<bool> {
+enum class Reads { kCondition, kLengths, kGroups };
+
+class KilledListing : public testing::TestWithParam<Reads> {
  protected:
   KilledListing() {
     base_.name = "rows";
@@ -160,9 +162,10 @@ class KilledListing : public testing::TestWithParam<bool> {
     base_.shards = *ShardTable::Uniform(CountedRows::kRows, 1000);
     base_.types = {{ValueType::Kind::kTensor, DType::kInt64, {}},
                    {ValueType::Kind::kTensor, DType::kInt32, {-1}}};
-    if (GetParam())
+    if (GetParam() == Reads::kCondition)
       arrangement_.where = "id < 40000 and id != 7";
-    else
+    if (GetParam() == Reads::kGroups) arrangement_.by = "length(tokens)";
+    if (GetParam() == Reads::kLengths)
       arrangement_.pack =
           PackNode{.packing = {.how = PackHow::kFit, .length = 16},
                    .outputs = {1},
@@ -204,6 +207,7 @@ TEST_P(KilledListing, GoesOnWhereItWas) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->fingerprint, whole->fingerprint);
   EXPECT_EQ(again->blob, whole->blob);
+  EXPECT_EQ(again->groups, whole->groups);
   // One part at most is read again of what was read before.
   EXPECT_THAT(rows_.reads.load(), Lt(CountedRows::kRows - before + 5000));
 }
@@ -224,8 +228,9 @@ TEST_P(KilledListing, ReadsWhatATrailDoesNotSayWell) {
   EXPECT_EQ(again->blob, whole->blob);
 }
 
-INSTANTIATE_TEST_SUITE_P(OfAConditionAndOfLengths, KilledListing,
-                         testing::Bool());
+INSTANTIATE_TEST_SUITE_P(OfAConditionOfLengthsAndOfGroups, KilledListing,
+                         testing::Values(Reads::kCondition, Reads::kLengths,
+                                         Reads::kGroups));
 
 }  // namespace
 }  // namespace leat::worker

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/source/arranged/npy_bytes.h"
 #include "tests/worker/temp_dir.h"
 
 namespace leat::worker {
@@ -16,23 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::EndsWith;
-
-// Returns a .npy file of version 1.
-template <class T>
-std::string Npy(const std::string& descr, const std::string& shape,
-                const std::vector<T>& values) {
-  std::string header = fmt::format(
-      "{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
-  header.resize((header.size() + 10 + 64) / 64 * 64 - 11, ' ');
-  header += '\n';
-  const auto size = static_cast<uint16_t>(header.size());
-  std::string file("\x93NUMPY\x01\x00", 8);
-  file.append(reinterpret_cast<const char*>(&size), sizeof size);
-  file += header;
-  file.append(reinterpret_cast<const char*>(values.data()),
-              values.size() * sizeof(T));
-  return file;
-}
 
 class NumbersTest : public ::testing::Test {
  protected:
@@ -43,8 +27,9 @@ class NumbersTest : public ::testing::Test {
                const std::string& shape = "") {
     dir_.Write(
         "n.npy",
-        Npy(descr, shape.empty() ? fmt::format("({},)", values.size()) : shape,
-            values));
+        NpyBytes(descr,
+                 shape.empty() ? fmt::format("({},)", values.size()) : shape,
+                 values));
     return {.uri = "file://" + dir_.path() + "/n.npy"};
   }
   std::vector<uint64_t> All(const Numbers& numbers) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WholeNumber reads an element of a tensor as a whole number.
+// Reads an element of a tensor as a number.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "core/tensor/tensor.h"
@@ -38,6 +41,30 @@ inline std::optional<int64_t> WholeNumber(DType dtype, const std::byte* at) {
       return ElementAt<uint32_t>(at);
     case DType::kInt64:
       return ElementAt<int64_t>(at);
+    default:
+      return std::nullopt;
+  }
+}
+
+inline double NumberOfHalf(uint16_t half) {
+  const int exponent = (half >> 10) & 31, mantissa = half & 1023;
+  const double sign = half & 0x8000 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
+  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+// Returns nullopt for types of whole numbers. REQUIRES: as WholeNumber.
+inline std::optional<double> Fraction(DType dtype, const std::byte* at) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return NumberOfHalf(ElementAt<uint16_t>(at));
+    case DType::kBfloat16:
+      return std::bit_cast<float>(uint32_t{ElementAt<uint16_t>(at)} << 16);
+    case DType::kFloat32:
+      return ElementAt<float>(at);
     default:
       return std::nullopt;
   }
