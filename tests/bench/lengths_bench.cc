@@ -80,7 +80,7 @@ class WebLengths {
 };
 
 // Documents that have a length and nothing else.
-class Generated final : public Source {
+class Generated final : public FormatSource {
  public:
   Generated(const WebLengths& lengths, uint64_t documents)
       : lengths_(lengths), documents_(documents) {}

@@ -24,7 +24,7 @@ constexpr uint64_t kSamples = 300;
 constexpr int kKinds = 3;
 
 // Documents of 0 to 9 elements.
-class Documents final : public Source {
+class Documents final : public FormatSource {
  public:
   uint64_t num_samples() const override { return kSamples; }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
