@@ -99,7 +99,7 @@ class Generated final : public FormatSource {
   }
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
                                         uint64_t sample) const override {
-    if (column != "length") return Source::IndexedColumn(column, sample);
+    if (column != "length") return FormatSource::IndexedColumn(column, sample);
     return static_cast<int64_t>(lengths_.Of(sample));
   }
 

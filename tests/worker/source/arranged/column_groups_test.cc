@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 
 // Rows of a number, a fraction and a text.
-class StoredRows final : public Source {
+class StoredRows final : public FormatSource {
  public:
   struct Row {
     int64_t id = 0;
