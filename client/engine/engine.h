@@ -54,6 +54,7 @@ struct EngineStats {
     std::string name, address;
     uint64_t rows, bytes, failures;
     Duration waited_for;
+    AnswerTimes answers;
   };
   std::vector<Worker> workers;
 };

@@ -65,7 +65,7 @@ void Engine::AddWorkers(EngineStats* stats) const {
   for (const WorkerEndpoint& endpoint : state_.fetcher.table().endpoints())
     stats->workers.push_back({endpoint.ref.name, endpoint.ref.address,
                               endpoint.rows, endpoint.bytes, endpoint.failures,
-                              endpoint.waited_for});
+                              endpoint.waited_for, endpoint.answers});
 }
 
 EngineStats Engine::stats() const {
@@ -106,6 +106,8 @@ void Engine::AddStages(const EngineStats& stats,
     v1::WaitedFor& waited = *report->add_waited_for();
     waited.set_worker(worker.name);
     waited.set_waited_ns_total(Nanoseconds(worker.waited_for));
+    waited.set_answer_ns_total(Nanoseconds(worker.answers.all));
+    waited.set_queued_ns_total(Nanoseconds(worker.answers.queued));
   }
 }
 
@@ -157,6 +159,10 @@ v1::ConsumerStats Engine::Report() {
   report.set_failed_over_rows_total(stats.counters.failed_over_rows);
   report.set_bytes_received_total(stats.counters.bytes);
   report.set_payload_copies_total(stats.counters.payload_copies);
+  report.set_answer_ns_total(Nanoseconds(stats.counters.answers.all));
+  report.set_queued_ns_total(Nanoseconds(stats.counters.answers.queued));
+  if (options_.feed)
+    report.set_source_ns_total(Nanoseconds(stats.counters.unplanned));
   v1::LatencySummary* wait = report.mutable_wait();
   wait->set_count(stats.wait.count());
   wait->set_mean_ms(Milliseconds(stats.wait.mean()));

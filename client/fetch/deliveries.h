@@ -111,6 +111,8 @@ class Deliveries {
                 const v1::RowError& error, MonotonicTime now);
   void FailStep(Step& step, absl::StatusCode code, std::string_view message,
                 const WorkerEndpoint& endpoint);
+  void CountTrip(WorkerStream& stream, const FrameGroup& group,
+                 MonotonicTime now);
   void CountRows(WorkerStream& stream, uint64_t request_id, size_t group_rows,
                  uint64_t rows, const Step& step, MonotonicTime now);
   void Answered(WorkerStream& stream, uint64_t request_id,

@@ -6,6 +6,8 @@
 //                                                          │ the step moved
 //   in place            Begin ───────────────────► kDone   ▼
 //   in former memory    Begin ─► move ─► FinishMove ◄──── move
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "client/fetch/deliveries.h"
@@ -15,6 +17,8 @@ namespace leat::client {
 namespace {
 
 constexpr uint64_t kFadeRows = 8192;  // after this, older latencies count half
+// A busy processor makes an answer as late as this.
+constexpr Duration kShortTrip = std::chrono::milliseconds(10);
 
 absl::Status NeverRequested(const v1::RowsResponse& header) {
   return InvalidArgument("rows of request {}, which was never made",
@@ -103,6 +107,7 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
                            stream.requests.groups.size());
   auto group = std::make_shared<FrameGroup>();
   group->id = window_.next_group++;
+  group->at_worker = std::chrono::microseconds(header.worker_us());
   group->request_id = header.request_id();
   group->step = request.step;
   group->payload_bytes = header.payload_bytes();
@@ -159,6 +164,7 @@ std::optional<MovePiece> Deliveries::End(WorkerStream& stream,
   if (!piece.last) return std::nullopt;
   window_.counters.payload_copies += rows;
   endpoints_.at(stream.worker).transport = Transport::kGrpc;
+  CountTrip(stream, group, now);
   CountRows(stream, group.request_id, group.indices.size(), rows, step, now);
   Answered(stream, group.request_id, group.indices);
   stream.requests.groups.erase(piece.number);
@@ -274,6 +280,29 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
     return Arrival{.frame = std::nullopt, .move = std::move(piece)};
   AddDone(step, rows);
   return Arrival();
+}
+
+// Counts the time that a received group spent on the network. If a link is slow
+// its answers wait for each other, and take longer than the first one did; over
+// a long distance all take as long.
+void Deliveries::CountTrip(WorkerStream& stream, const FrameGroup& group,
+                           MonotonicTime now) {
+  StreamRequests& requests = stream.requests;
+  const auto request = requests.open.find(group.request_id);
+  if (request == requests.open.end() || group.at_worker == Duration(0)) return;
+  const OpenRequest& asked = request->second;
+  const Duration all = now - asked.asked_at;
+  const Duration trip = std::max(all - group.at_worker, Duration(0));
+  requests.least_trip = std::min(requests.least_trip, trip);
+  const Duration queued =
+      std::max(trip - std::max(requests.least_trip, kShortTrip), Duration(0));
+  const auto rows = static_cast<int64_t>(group.indices.size());
+  const auto of = static_cast<int64_t>(asked.indices.size());
+  for (AnswerTimes* const to :
+       {&window_.counters.answers, &endpoints_.at(stream.worker).answers}) {
+    to->all += all * rows / of;
+    to->queued += queued * rows / of;
+  }
 }
 
 // Counts `rows` new rows of a received group of `group_rows`.

@@ -24,6 +24,8 @@ void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
 
 void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
   if (window_.steps.empty()) head_since_ = now;
+  NoteWait(now);
+  unplanned_ = false;
   leases_.OfferToAll(*step);
   window_.steps.push_back(std::move(step));
   window_.dirty = true;
@@ -60,7 +62,8 @@ size_t Fetcher::num_streams() const {
 void Fetcher::BeginWait(MonotonicTime now) {
   owed_.clear();
   owed_since_ = now;
-  if (window_.steps.empty()) return;
+  unplanned_ = window_.steps.empty();
+  if (unplanned_) return;
   const Step& head = *window_.steps.front();
   waited_for_ = {head.epoch, head.step};
   for (uint32_t index = 0; index < head.rows.size(); ++index) {
@@ -75,6 +78,8 @@ void Fetcher::BeginWait(MonotonicTime now) {
 }
 
 void Fetcher::NoteWait(MonotonicTime now) {
+  if (unplanned_)
+    window_.counters.unplanned += now - std::exchange(owed_since_, now);
   if (owed_.empty()) return;
   const Duration each =
       (now - owed_since_) / static_cast<int64_t>(owed_.size());
@@ -92,6 +97,7 @@ void Fetcher::NoteWait(MonotonicTime now) {
 void Fetcher::EndWait(MonotonicTime now) {
   NoteWait(now);
   owed_.clear();
+  unplanned_ = false;
 }
 
 std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {

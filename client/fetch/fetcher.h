@@ -130,6 +130,7 @@ class Fetcher {
   // the wait was attributed.
   std::pair<uint64_t, uint64_t> waited_for_;
   std::vector<std::pair<uint32_t, uint16_t>> owed_;
+  bool unplanned_ = false;  // since the wait began there is no head
   MonotonicTime owed_since_{};
 };
 

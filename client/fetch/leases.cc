@@ -11,6 +11,10 @@ absl::StatusOr<bool> Leases::Opened(WorkerStream& stream,
                                     const v1::Opened& opened,
                                     MonotonicTime now) {
   endpoints_.HeardFrom(stream, now);
+  StreamRequests& requests = stream.requests;
+  if (requests.busy_since != MonotonicTime{})
+    requests.least_trip =
+        std::min(requests.least_trip, Duration(now - requests.busy_since));
   if (stream.retired) return false;
   if (stream.sharing.state != StreamSharing::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");

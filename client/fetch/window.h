@@ -13,6 +13,7 @@
 #include "client/batch/step.h"
 #include "client/fetch/decisions.h"
 #include "client/fetch/latency.h"
+#include "client/fetch/worker_stream.h"
 
 namespace leat::client {
 
@@ -24,6 +25,8 @@ struct FetchCounters {
   uint64_t unproven_streams = 0;  // whose peer did not prove to be the worker
   uint64_t placed_rows = 0;       // written in place by their worker
   uint64_t moved_steps = 0;       // moved to other memory
+  AnswerTimes answers;
+  Duration unplanned{0};  // waits while no step was in flight
 };
 
 struct Window {

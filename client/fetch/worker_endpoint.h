@@ -75,7 +75,8 @@ struct WorkerEndpoint {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   Duration waited_for{0};  // part of the consumer's waits that it caused
-  double row_ns = 0;       // its time per row; 0: unknown
+  AnswerTimes answers;
+  double row_ns = 0;  // its time per row; 0: unknown
   // Recent rows and the time that they took; older ones count less.
   double spent_ns = 0, spent_rows = 0;
   // Bound on the bytes of client-supplied samples outstanding at this worker;

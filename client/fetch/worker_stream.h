@@ -39,6 +39,7 @@ struct FrameGroup {
   std::vector<uint8_t> mine;      // parallel: this piece may write the row
   uint64_t payload_bytes = 0;
   uint64_t received = 0;
+  Duration at_worker{0};  // part of the time to the answer; 0: not known
   std::shared_ptr<StepMemory> memory;  // the rows are written here
 };
 
@@ -80,6 +81,12 @@ struct OpenRequest {
   Lease lease;  // written by Leases
 };
 
+// Times of requests whose rows came as bytes; means, if rows came one by one.
+struct AnswerTimes {
+  Duration all{0};     // from requests to answers
+  Duration queued{0};  // part of it: on the network, beyond the least trip
+};
+
 // The outstanding requests of a stream.
 struct StreamRequests {
   size_t open_rows = 0;
@@ -87,6 +94,8 @@ struct StreamRequests {
   MonotonicTime last_asked{};
   // When its last group came, or its first row was requested.
   MonotonicTime busy_since{};
+  // The least time that an answer spent on the network, there and back.
+  Duration least_trip = Duration::max();
   std::unordered_map<uint64_t, OpenRequest> open;  // by ID
   // Keyed by the worker's number of the group.
   std::unordered_map<uint64_t, std::shared_ptr<FrameGroup>> groups;

@@ -18,8 +18,12 @@ constexpr double kBusyShare = 0.7;
 // A wait for more than this explains why threads are not busy.
 constexpr double kHeldUp = 0.3;
 constexpr double kSends = 0.3;
-// A straggler causes more than this fraction of the waits, and so many times
-// more than its fraction of the delivered rows.
+// Answers that are queued on the network for more of their time would come no
+// faster by a larger window.
+constexpr double kQueued = 0.4;
+// A straggler, or the script's source, causes more than this fraction of the
+// waits; and a straggler so many times more than its fraction of the delivered
+// rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
 // If threads work for other jobs for more than this, a job's own figures count.
@@ -27,7 +31,7 @@ constexpr double kForOthers = 0.15;
 // Without the straggler, the other workers must be occupied for less than this.
 constexpr double kCouldDoAll = 0.9;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10>
     kLimitNames = {{{"unknown", "not known yet"},
                     {"trainer", "trainer"},
                     {"network", "network"},
@@ -36,8 +40,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
                     {"decode_gpu", "decode and augment (GPU)"},
                     {"straggler", "one straggler"},
                     {"window", "too small a window"},
+                    {"source", "the script's own source"},
                     {"workers", "no workers"}}};
 
+constexpr std::string_view kSendLess =
+    "send less: epilogue=\"device\" leaves uint8 on the wire; or bring workers "
+    "nearer";
 constexpr std::string_view kOfItsTime = "% of its time";
 constexpr std::string_view kOfTheirTime = "% of their time";
 
@@ -81,18 +89,20 @@ double BusyShare(const WorkerStatistics& worker) {
 
 // Returns the share of time in which `others` could not have done more: their
 // threads work or wait for records, their GPUs are busy, or they have rows to
-// send while the worker that is waited for has some, too (`its_sending`).
+// send while the worker that is waited for has some, too (`its_sending`), or
+// their rows are queued on the network.
 // Storage that is slow for all workers, or a network that they share, is rarely
 // fair to them: the one that gets the least is waited for, and the others have
 // no time. Rows of one side alone may also wait for a busy processor.
-double OccupiedShare(const WorkerStatistics& others, double its_sending) {
+double OccupiedShare(const WorkerStatistics& others, double its_sending,
+                     double queued) {
   return std::max({BusyShare(others) + others.for_input, others.device,
-                   std::min(others.sending, its_sending)});
+                   std::min(others.sending, its_sending), queued});
 }
 
 // Factors that multiply the thresholds.
 struct Thresholds {
-  double waits = 1, straggler = 1, busy = 1, held_up = 1, sends = 1;
+  double waits = 1, straggler = 1, busy = 1, held_up = 1, sends = 1, queued = 1;
 };
 
 class Judge {
@@ -109,6 +119,7 @@ class Judge {
   Bottleneck Verdict() const {
     if (consumer_.waiting < by_.waits * kWaits) return Trainer();
     if (workers_.empty()) return NoWorkers();
+    if (consumer_.for_source >= by_.straggler * kMostWaits) return Source();
     if (IsStraggler()) return Straggler();
     const double busy = by_.busy * kBusyShare, held_up = by_.held_up * kHeldUp,
                  sends = by_.sends * kSends;
@@ -134,7 +145,8 @@ class Judge {
       return DecodeGpu();
     if (BusyShare(mean_) >= held_up)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
-    return mean_.rows_per_s > 0 ? Window() : NothingIsAsked();
+    if (mean_.rows_per_s <= 0) return NothingIsAsked();
+    return IsQueued() ? FullLink() : Window();
   }
   Bottleneck NoWorkers() const {
     return Make(Limit::kWorkers, "no worker serves",
@@ -144,6 +156,7 @@ class Judge {
   }
 
  private:
+  bool IsQueued() const { return consumer_.queued >= by_.queued * kQueued; }
   // Judges by the waits of the job's next row. nullopt: it mostly waits for
   // nothing.
   std::optional<Bottleneck> OfItsOwnRows(double held_up, double sends) const {
@@ -153,7 +166,8 @@ class Judge {
       return Network();
     if (own.for_input >= held_up && own.for_input >= own.for_thread)
       return Storage();
-    if (own.for_thread < held_up) return std::nullopt;
+    if (own.for_thread < held_up)
+      return IsQueued() ? std::optional(FullLink()) : std::nullopt;
     return own.reading > own.decoding ? LocalStorage() : DecodeCpu();
   }
   Bottleneck Make(Limit limit, std::string summary, Figure second, Figure third,
@@ -182,7 +196,8 @@ class Judge {
     if (waited < kOverItsShare * share) return false;
     const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
     const double occupied =
-        OccupiedShare(others, SendingOfWaitedFor()) * by_.straggler;
+        OccupiedShare(others, SendingOfWaitedFor(), consumer_.others_queued) *
+        by_.straggler;
     return others.threads > 0 && occupied < kBusyShare &&
            occupied < kCouldDoAll * (1 - share);
   }
@@ -273,8 +288,14 @@ class Judge {
         Limit::kNetwork, "finished rows wait to be sent",
         Share("streams have rows to send", mean_.sending, kOfTheirTime),
         Share("decode threads wait for room", mean_.for_output, kOfTheirTime),
-        "send less: epilogue=\"device\" leaves uint8 on the wire; or "
-        "bring workers nearer");
+        std::string(kSendLess));
+  }
+  // All rows of the window fit into the buffers of a slow link.
+  Bottleneck FullLink() const {
+    return Make(Limit::kNetwork, "rows wait for each other on the network",
+                Share("rows are queued there", consumer_.queued,
+                      "% of the time until they arrive"),
+                Threads(), std::string(kSendLess));
   }
   Bottleneck Window() const {
     return Make(Limit::kWindow,
@@ -285,6 +306,16 @@ class Judge {
                 "request more steps ahead: give the iterator a larger window; "
                 "if rows come no faster then, the network is the limit",
                 consumer_.name);
+  }
+
+  Bottleneck Source() const {
+    return Make(
+        Limit::kSource, "the script's own source supplies too few samples",
+        Share("of these it waits for that source", consumer_.for_source, "%"),
+        Threads(),
+        "make the source faster, or let the workers read the data: "
+        "leat.fn.readers",
+        consumer_.name);
   }
 
   static Bottleneck NothingIsAsked() {
@@ -314,6 +345,12 @@ std::string_view Title(Limit limit) {
   return kLimitNames.at(static_cast<size_t>(limit)).second;
 }
 
+std::string_view TitleOf(std::string_view name) {
+  for (const auto& [known, title] : kLimitNames)
+    if (known == name) return title;
+  return name;
+}
+
 // Consumers of one training wait for each other, so only the one that waits
 // most for batches is judged.
 //
@@ -333,7 +370,7 @@ Bottleneck FindBottleneck(const std::vector<WorkerStatistics>& workers,
   if (found.limit == before || before == Limit::kUnknown) return found;
   for (double Thresholds::*const one :
        {&Thresholds::waits, &Thresholds::straggler, &Thresholds::busy,
-        &Thresholds::held_up, &Thresholds::sends}) {
+        &Thresholds::held_up, &Thresholds::sends, &Thresholds::queued}) {
     for (const double factor : {1 - kVerdictMargin, 1 + kVerdictMargin}) {
       Thresholds by;
       by.*one = factor;

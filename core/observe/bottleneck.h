@@ -11,6 +11,7 @@
 // verdict follows from one figure:
 //
 //   the trainer does not wait ───────────────────────────────► trainer
+//   it waits, and mostly for samples of the script's own ────► source
 //   it waits, and mostly for one worker that delivers little,
 //     while the others have time ─────────────────────────────► straggler
 //   decode threads or GPUs busy, and not waiting for records ─► decode
@@ -18,6 +19,8 @@
 //     for the network ────────────────────────────────────────► network
 //   decode threads wait for records, or spend their time in
 //     reading them, and reads are under way ──────────────────► storage
+//   nothing is busy, and answers wait for each other on their
+//     way, in the buffers of a slow link ─────────────────────► network
 //   nothing is busy, nothing is under way: rows are requested
 //     too late ───────────────────────────────────────────────► window
 //
@@ -65,6 +68,14 @@ struct ConsumerStatistics {
   // The worker that caused most of the waits, and its fraction of them.
   std::string waited_for;
   double waited_for_share = 0;
+  // Fraction of its waits in which the script's own source supplied no samples.
+  double for_source = 0;
+  // Answers waited for each other on the network, while it waited: for this
+  // fraction of the time from request to answer.
+  double queued = 0;
+  // Fraction of the time in which workers other than `waited_for` had such
+  // answers.
+  double others_queued = 0;
 };
 
 enum class Limit : uint8_t {
@@ -76,6 +87,7 @@ enum class Limit : uint8_t {
   kDecodeGpu,
   kStraggler,
   kWindow,
+  kSource,   // the script's own (leat.external_source)
   kWorkers,  // there are no workers
 };
 
@@ -83,6 +95,8 @@ enum class Limit : uint8_t {
 std::string_view Name(Limit limit);
 // For people: "decode and augment".
 std::string_view Title(Limit limit);
+// Returns the title of the limit of this name; an unknown name as it is.
+std::string_view TitleOf(std::string_view name);
 
 struct Figure {
   std::string what;

@@ -85,8 +85,9 @@ std::optional<std::vector<PoolJob>> PoolDecisions::Jobs(
     if (job.stalls && job.waiting > kWaits && slowest) {
       if (!workers || slowest->begin < workers->since())
         workers = workers_since(std::min(since, slowest->begin));
-      job.stalls = statistics_->Judge(from.name, *slowest, *workers).limit !=
-                   Limit::kWindow;
+      const Limit limit =
+          statistics_->Judge(from.name, *slowest, *workers).limit;
+      job.stalls = limit != Limit::kWindow && limit != Limit::kSource;
     }
     jobs.push_back(std::move(job));
   }

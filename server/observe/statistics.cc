@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "server/observe/counts.h"
+
 namespace leat::server {
 namespace {
 
@@ -25,14 +27,15 @@ enum WorkerShare : size_t {
 enum ConsumerShare : size_t {
   kWaitingShare,
   kReadyShare,
-  kWaitedForShare,
-  kWaitP50,  // as ShareOfMs
+  kWaitedForShare,  // of the sample's `other`; of the script's source if none
+  kWaitP50,         // as ShareOfMs
   kWaitP95,
   kStepsTaken,  // of kMostSteps
+  kQueued,      // of the time from requests to answers
+  kOthersQueued,
 };
 constexpr double kMostFetching = 200;  // so 0.005 is one thread
-constexpr uint32_t kMostThreads = 1 << 20;
-constexpr double kMostSteps = 200;  // so 0.005 is one step
+constexpr double kMostSteps = 200;     // so 0.005 is one step
 // Fewer steps in the judged period may have few waits, too.
 constexpr uint64_t kManySteps = 10;
 // A trainer that waits for more of its time is judged also without steps.
@@ -60,12 +63,9 @@ const v1::StageStats& StageOf(const auto& stages, v1::Stage stage) {
   return found == stages.end() ? v1::StageStats::default_instance() : *found;
 }
 
-uint64_t Grown(uint64_t before, uint64_t after) {
-  return after > before ? after - before : 0;
-}
-
-double SecondsOf(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
+double PartOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0
+                    : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 // Returns `ns` as a share of `places` × `seconds`.
@@ -184,7 +184,12 @@ void Statistics::NoteConsumer(const std::string& name,
   totals.rows = stats.rows_total();
   totals.ns[kWaitingShare] = train.input_ns_total();
   for (const v1::WaitedFor& each : stats.waited_for())
-    totals.waited_for[each.worker()] = each.waited_ns_total();
+    totals.of_worker[each.worker()] = {
+        each.waited_ns_total(), each.answer_ns_total(), each.queued_ns_total()};
+  totals.answers = stats.answer_ns_total();
+  totals.queued = stats.queued_ns_total();
+  totals.for_source = stats.source_ns_total();
+  totals.streams = StageOf(stats.stages(), v1::STAGE_RECEIVE).places();
   totals.stages = CountsOf(stats.stages());
   totals.window = train.queue_capacity();
   const std::string series = ConsumerSeries(name);
@@ -195,27 +200,16 @@ void Statistics::NoteConsumer(const std::string& name,
   if (!before) return;
   AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
-  const uint64_t waited =
-      Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]);
   History::Sample sample;
   sample.rows_per_s = static_cast<float>(
       static_cast<double>(totals.rows - before->rows) / seconds);
-  sample.Set(kWaitingShare, ShareOf(waited, 1, seconds));
+  sample.Set(kWaitingShare,
+             ShareOf(Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]),
+                     1, seconds));
   if (train.queue_capacity() > 0)
     sample.Set(kReadyShare, static_cast<double>(train.queue_depth()) /
                                 static_cast<double>(train.queue_capacity()));
-  uint64_t most = 0;
-  for (const auto& [worker, ns] : totals.waited_for) {
-    const auto earlier = before->waited_for.find(worker);
-    const uint64_t grown =
-        Grown(earlier == before->waited_for.end() ? 0 : earlier->second, ns);
-    if (grown <= most) continue;
-    most = grown;
-    sample.other = history_.NumberOf(WorkerSeries(worker));
-  }
-  if (waited > 0)
-    sample.Set(kWaitedForShare,
-               static_cast<double>(most) / static_cast<double>(waited));
+  SetWaits(*before, totals, &sample);
   sample.Set(kWaitP50, ShareOfMs(stats.wait().p50_ms()));
   sample.Set(kWaitP95, ShareOfMs(stats.wait().p95_ms()));
   sample.Set(
@@ -224,112 +218,35 @@ void Statistics::NoteConsumer(const std::string& name,
   history_.Add(series, sample, now - History::kSlot);
 }
 
-Statistics::AllStages Statistics::CountsOf(const Reported& stages) {
-  AllStages counts;
-  for (const v1::StageStats& each : stages) {
-    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
-    counts.at(static_cast<size_t>(each.stage())) = {
-        .items = each.items_total(),
-        .busy_ns = each.busy_ns_total(),
-        .input_ns = each.input_ns_total(),
-        .output_ns = each.output_ns_total(),
-        .idle_ns = each.idle_ns_total()};
+void Statistics::SetWaits(const Totals& before, const Totals& now,
+                          History::Sample* sample) const {
+  OfWorker most;
+  for (const auto& [worker, totals] : now.of_worker) {
+    const auto found = before.of_worker.find(worker);
+    const OfWorker earlier =
+        found == before.of_worker.end() ? OfWorker() : found->second;
+    const OfWorker grown = {Grown(earlier.waited, totals.waited),
+                            Grown(earlier.answers, totals.answers),
+                            Grown(earlier.queued, totals.queued)};
+    if (grown.waited <= most.waited) continue;
+    most = grown;
+    sample->other = history_.NumberOf(WorkerSeries(worker));
   }
-  return counts;
-}
-
-void Statistics::QueueCounts::Add(uint64_t queued, uint64_t capacity) {
-  depth += static_cast<double>(queued);
-  room += static_cast<double>(capacity);
-  reports += 1;
-}
-
-Statistics::StageSlot& Statistics::AddStages(const Totals& before,
-                                             const Totals& now,
-                                             const Reported& told) {
-  const int64_t slot = History::SlotOf(now.at);
-  StageSlot& sum = stages_[static_cast<size_t>(slot) % kStageSlots];
-  if (sum.slot != slot) sum = {.slot = slot};
-  const double ns = SecondsOf(now.at - before.at) * 1e9;
-  for (const v1::StageStats& each : told) {
-    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
-    const auto index = static_cast<size_t>(each.stage());
-    const StageCounts& from = before.stages.at(index);
-    const StageCounts& to = now.stages.at(index);
-    StageCounts& into = sum.stages.at(index);
-    const double places = std::min(each.places(), kMostThreads);
-    const auto most = static_cast<uint64_t>(places * ns);
-    into.items += Grown(from.items, to.items);
-    into.busy_ns += std::min(most, Grown(from.busy_ns, to.busy_ns));
-    into.input_ns += std::min(most, Grown(from.input_ns, to.input_ns));
-    into.output_ns += std::min(most, Grown(from.output_ns, to.output_ns));
-    into.idle_ns += std::min(most, Grown(from.idle_ns, to.idle_ns));
-    into.place_ns += places * ns;
-    sum.queues.at(index).Add(each.queue_depth(), each.queue_capacity());
+  uint64_t shown = sample->other == 0 ? 0 : most.waited;
+  if (const uint64_t grown = Grown(before.for_source, now.for_source);
+      grown > most.waited) {
+    shown = grown;
+    sample->other = 0;
   }
-  return sum;
-}
-
-std::map<v1::Stage, std::vector<double>> Statistics::Queues(
-    MonotonicTime since, MonotonicTime now) const {
-  const int64_t last = History::SlotOf(now);
-  const int64_t first =
-      std::max(History::SlotOf(since), last + 1 - int64_t{kStageSlots});
-  std::map<v1::Stage, std::vector<double>> levels;
-  MutexLock lock(&mu_);
-  for (const StageSlot& slot : stages_) {
-    if (slot.slot < first || slot.slot > last) continue;
-    for (size_t i = 0; i < kStages; ++i) {
-      const QueueCounts& from = slot.queues.at(i);
-      if (from.reports == 0) continue;
-      std::vector<double>& into = levels[static_cast<v1::Stage>(i)];
-      into.resize(static_cast<size_t>(last + 1 - first), -1);
-      into[static_cast<size_t>(slot.slot - first)] =
-          from.room > 0 ? std::min(1.0, from.depth / from.room)
-                        : from.depth / from.reports;
-    }
-  }
-  return levels;
-}
-
-std::vector<v1::StageStats> Statistics::Stages(MonotonicTime since,
-                                               Duration* seen) const {
-  const int64_t first = History::SlotOf(since);
-  AllStages sum;
-  int64_t slots = 0;
-  {
-    MutexLock lock(&mu_);
-    for (const StageSlot& slot : stages_) {
-      if (slot.slot < first) continue;
-      ++slots;
-      for (size_t i = 0; i < kStages; ++i) {
-        const StageCounts& from = slot.stages.at(i);
-        StageCounts& into = sum.at(i);
-        into.items += from.items;
-        into.busy_ns += from.busy_ns;
-        into.input_ns += from.input_ns;
-        into.output_ns += from.output_ns;
-        into.idle_ns += from.idle_ns;
-        into.place_ns += from.place_ns;
-      }
-    }
-  }
-  std::vector<v1::StageStats> stages;
-  *seen = slots * History::kSlot;
-  const double ns = SecondsOf(*seen) * 1e9;
-  for (size_t i = 0; i < kStages; ++i) {
-    const StageCounts& from = sum.at(i);
-    if (from.place_ns <= 0) continue;
-    v1::StageStats& stage = stages.emplace_back();
-    stage.set_stage(static_cast<v1::Stage>(i));
-    stage.set_places(static_cast<uint32_t>(std::lround(from.place_ns / ns)));
-    stage.set_items_total(from.items);
-    stage.set_busy_ns_total(from.busy_ns);
-    stage.set_input_ns_total(from.input_ns);
-    stage.set_output_ns_total(from.output_ns);
-    stage.set_idle_ns_total(from.idle_ns);
-  }
-  return stages;
+  sample->Set(kWaitedForShare, PartOf(shown, Grown(before.ns[kWaitingShare],
+                                                   now.ns[kWaitingShare])));
+  const uint64_t answers = Grown(before.answers, now.answers);
+  const uint64_t queued = Grown(before.queued, now.queued);
+  sample->Set(kQueued, PartOf(queued, answers));
+  // Answers that are queued at the same time count once.
+  const double others = std::max(now.streams, 2.0) - 1;
+  sample->Set(kOthersQueued, ShareOf(Grown(most.queued, queued), others,
+                                     SecondsOf(now.at - before.at)));
 }
 
 void Statistics::ForEachOfConsumer(
@@ -417,8 +334,11 @@ std::optional<ConsumerPast> Statistics::ConsumerSince(
                      sum.rows_per_s += sample.rows_per_s;
                      sum.waiting += sample.Get(kWaitingShare);
                      sum.ready += sample.Get(kReadyShare);
-                     waits[sample.other] += sample.Get(kWaitingShare) *
-                                            sample.Get(kWaitedForShare);
+                     const double waiting = sample.Get(kWaitingShare);
+                     waits[sample.other] +=
+                         waiting * sample.Get(kWaitedForShare);
+                     sum.queued += waiting * sample.Get(kQueued);
+                     sum.others_queued += waiting * sample.Get(kOthersQueued);
                    });
   if (samples == 0) return std::nullopt;
   for (const auto& [worker, wait] : waits) {
@@ -427,7 +347,12 @@ std::optional<ConsumerPast> Statistics::ConsumerSince(
     most = wait;
     sum.waited_for = series.substr(WorkerSeries("").size());
   }
-  if (sum.waiting > 0) sum.waited_for_share = std::min(1.0, most / sum.waiting);
+  if (sum.waiting > 0) {
+    sum.for_source = std::min(1.0, waits[0] / sum.waiting);
+    sum.waited_for_share = std::min(1.0, most / sum.waiting);
+    sum.queued /= sum.waiting;
+    sum.others_queued /= sum.waiting;
+  }
   for (double* each : {&sum.rows_per_s, &sum.waiting, &sum.ready})
     *each /= samples;
   return past;

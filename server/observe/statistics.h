@@ -120,13 +120,21 @@ class Statistics {
     std::array<QueueCounts, kStages> queues{};
   };
 
+  // A consumer's waits for a worker, and the times of its answers.
+  struct OfWorker {
+    uint64_t waited = 0, answers = 0, queued = 0;
+  };
+
   // Counts of a report, since its process began.
   struct Totals {
     MonotonicTime at{};
     uint64_t rows = 0;
     std::array<uint64_t, History::kShares> ns{};
     AllStages stages{};
-    absl::flat_hash_map<std::string, uint64_t> waited_for;  // by worker
+    absl::flat_hash_map<std::string, OfWorker> of_worker;  // of a consumer
+    uint64_t answers = 0, queued = 0;                      // of all workers
+    uint64_t for_source = 0;
+    double streams = 0;
     // Counts for verdicts start with the report at `begin`.
     std::optional<MonotonicTime> begin{};
     uint64_t steps_at_begin = 0, window = 0;
@@ -147,6 +155,11 @@ class Statistics {
                           MonotonicTime begin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static AllStages CountsOf(const Reported& stages);
+  // Sets the shares that say which worker was waited for, and where answers
+  // were queued.
+  void SetWaits(const Totals& before, const Totals& now,
+                History::Sample* sample) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Adds the increase between two reports. Returns the slot.
   StageSlot& AddStages(const Totals& before, const Totals& now,
                        const Reported& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

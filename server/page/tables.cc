@@ -117,14 +117,6 @@ HtmlCell Time(std::string_view text) {
   return cell;
 }
 
-// Turns "decode_cpu" into "decode and augment".
-std::string TitleOf(const std::string& limit) {
-  for (int i = 0; i <= static_cast<int>(Limit::kWorkers); ++i)
-    if (Name(static_cast<Limit>(i)) == limit)
-      return std::string(Title(static_cast<Limit>(i)));
-  return limit;
-}
-
 std::string StateOf(v1::WorkerState state) {
   std::string name = v1::WorkerState_Name(state);
   return name.substr(std::min(name.size(), sizeof("WORKER_STATE_") - 1));

@@ -78,7 +78,7 @@ class TextsTest(unittest.TestCase):
         page = (cpp.ROOT / "docs/see/slow.md").read_text()
         names = cpp.assigned(cpp.read("core/observe/bottleneck.cc"))["kLimitNames"][0]
         found = [token.value for token in names if token.kind == "text"]
-        self.assertEqual(len(found), 18)
+        self.assertEqual(len(found), 20)
         for name in found:
             self.assertIn(f"`{name}`", page)
 

@@ -255,6 +255,8 @@ struct FinishedGroup {
   std::vector<uint32_t> slots;  // if placed: parallel to rows
   const void* lease = nullptr;  // the request's; valid during OnGroup
   std::span<const std::byte> payload;
+  // From the request's arrival until the group is complete; at least 1.
+  uint32_t took_us = 1;
   // Holds the payload, and counts as one of the stream's unsent groups; the
   // buffer goes back to its pool when dropped. Dropping takes no lock, except
   // that of a SpanBuffer if the step is traced, so it is fit for gRPC's release

@@ -2,6 +2,8 @@
 #include "worker/scheduler/group.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
 
 namespace leat::worker {
@@ -39,6 +41,12 @@ SentGroup::SentGroup(Group* group, size_t rows)
       span_(group->span) {
   ++counters_->groups_unsent;
   ++sending_->groups_unsent;
+}
+
+uint32_t SentGroup::took_us() const {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>((sent_at_ - asked_at_) / std::chrono::microseconds(1),
+                          1, std::numeric_limits<uint32_t>::max()));
 }
 
 SentGroup::~SentGroup() {

@@ -146,6 +146,8 @@ class SentGroup {
   ~SentGroup();
 
   std::span<const std::byte> payload() const { return room_.buffer.bytes(); }
+  // Returns the time since its request arrived, at least 1.
+  uint32_t took_us() const;
 
  private:
   // Records the spans of the group, which has been sent.

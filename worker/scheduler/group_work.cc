@@ -120,6 +120,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
                        .slots = std::move(group->slots),
                        .lease = lease.get(),
                        .payload = {},
+                       .took_us = sent->took_us(),
                        .owner = nullptr};
   SharedCounters& counters = *group->counters;
   if (result.status.ok()) {

@@ -14,7 +14,6 @@
 namespace leat::worker {
 namespace {
 
-constexpr size_t kPlanHashBytes = 32;
 constexpr size_t kMaxConsumerBytes = 256;
 
 using Buffer = grpc::ByteBuffer;
@@ -73,9 +72,9 @@ StoredSample FromProto(const v1::SuppliedSample& proto,
 }
 
 absl::Status CheckOpen(const v1::OpenRows& open) {
-  if (open.plan_hash().size() != kPlanHashBytes)
+  if (open.plan_hash().size() != sizeof(Digest))
     return InvalidArgument("open: a plan hash of {} bytes: want {}",
-                           open.plan_hash().size(), kPlanHashBytes);
+                           open.plan_hash().size(), sizeof(Digest));
   if (open.consumer().size() > kMaxConsumerBytes)
     return InvalidArgument("open: a consumer's name of {} bytes: want up to {}",
                            open.consumer().size(), kMaxConsumerBytes);
@@ -176,6 +175,7 @@ void RowsHandler::OnGroup(FinishedGroup group) {
     return;
   }
   header.set_payload_bytes(group.payload.size());
+  header.set_worker_us(group.took_us);
   for (size_t at = 0; at < group.payload.size(); at += rpc::kMaxChunkBytes) {
     const auto data = group.payload.subspan(
         at, std::min(rpc::kMaxChunkBytes, group.payload.size() - at));

@@ -6,23 +6,10 @@
 
 #include "client/cli/base/text.h"
 #include "core/counted.h"
+#include "core/observe/bottleneck.h"
 #include "fmt/format.h"
 
 namespace leat::cli {
-namespace {
-
-// Turns "decode_cpu" into "decode and augment".
-std::string LimitTitle(const std::string& limit) {
-  if (limit == "decode_cpu") return "decode and augment";
-  if (limit == "decode_gpu") return "decode and augment (GPU)";
-  if (limit == "straggler") return "one straggler";
-  if (limit == "window") return "too small a window";
-  if (limit == "workers") return "no workers";
-  if (limit == "unknown") return "not known yet";
-  return limit;
-}
-
-}  // namespace
 
 std::string LimitText(const Json& job) {
   const std::string limit = Text(job, "limited_by");
@@ -41,9 +28,9 @@ View BottleneckView(Json answer) {
   Section verdict;
   verdict.facts = {{"Job", {Text(answer, "job"), Tone::kBold}},
                    {"Limited by",
-                    {LimitTitle(limit), good    ? Tone::kGood
-                                        : known ? Tone::kWarn
-                                                : Tone::kDim}}};
+                    {std::string(TitleOf(limit)), good    ? Tone::kGood
+                                                  : known ? Tone::kWarn
+                                                          : Tone::kDim}}};
   const std::string subject = Text(answer, "subject");
   if (!subject.empty()) verdict.facts.emplace_back("About", subject);
   Section why;

@@ -15,6 +15,7 @@ const LIMITS = {
   decode_gpu: ["decode and augment (GPU)", "\u25a6", "warn"],
   straggler: ["one straggler", "\u2691", "warn"],
   window: ["too small a window", "\u25ad", "warn"],
+  source: ["the script's own source", "\u270e", "warn"],
   workers: ["no workers", "\u2715", "bad"],
   unknown: ["not known yet", "?", "dim"],
 };

@@ -262,6 +262,32 @@ TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
   EXPECT_EQ(fetcher_->table().TakeUnreached(clock_.Now())->size(), 1u);
 }
 
+TEST_F(FetcherWaitsTest, AWaitWithoutAStepIsNobodysUntilThereIsOne) {
+  Begin(1);
+  const auto unplanned = [this] { return fetcher_->counters().unplanned; };
+  fetcher_->BeginWait(clock_.Now());
+  clock_.Advance(seconds(3));
+  Decide();
+  EXPECT_EQ(unplanned(), seconds(3));
+  clock_.Advance(seconds(4));
+  AddStep({0});
+  EXPECT_EQ(unplanned(), seconds(7));
+  const std::vector<Action> actions = Decide();
+  clock_.Advance(seconds(5));
+  fetcher_->EndWait(clock_.Now());
+  EXPECT_EQ(unplanned(), seconds(7));
+  clock_.Advance(seconds(6));  // it does not wait
+  ASSERT_TRUE(Answer(actions.back()).ok());
+  ExpectHeadIsRight();
+  Decide();
+  fetcher_->BeginWait(clock_.Now());
+  clock_.Advance(seconds(2));
+  fetcher_->EndWait(clock_.Now());
+  clock_.Advance(seconds(2));
+  Decide();
+  EXPECT_EQ(unplanned(), seconds(9));
+}
+
 // Samples 0 and 1 are primarily w0's, 10 to 12 w1's.
 TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   Begin(2);

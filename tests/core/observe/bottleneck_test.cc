@@ -230,11 +230,60 @@ TEST(FindBottleneck, NoStragglerWhereAllWaitForTheSame) {
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
 }
 
+// Workers are idle, since nothing is requested of them.
+TEST(FindBottleneck, TheScriptsOwnSourceThatIsMostlyWaitedFor) {
+  std::vector<ConsumerStatistics> consumers = Waiting();
+  consumers[0].for_source = 0.8;
+  const Bottleneck found = FindBottleneck(Idle(), consumers);
+  EXPECT_EQ(found.limit, Limit::kSource);
+  EXPECT_EQ(found.subject, "c");
+  EXPECT_EQ(found.figures[1].value, 80);
+  EXPECT_EQ(TitleOf("source"), "the script's own source");
+  EXPECT_EQ(TitleOf("none of them"), "none of them");
+  consumers[0].for_source = 0.3;
+  EXPECT_EQ(LimitOf(Idle(), consumers), Limit::kWindow);
+  consumers[0].waiting = 0.01;
+  consumers[0].for_source = 1;
+  EXPECT_EQ(LimitOf(Idle(), consumers), Limit::kTrainer);
+}
+
 TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
   const Bottleneck found = FindBottleneck(Idle(), Waiting());
   EXPECT_EQ(found.limit, Limit::kWindow);
-  // A slow link looks the same while the sockets' buffers hold the window.
+  // A link that has little to spare looks the same.
   EXPECT_THAT(found.advice, HasSubstr("the network is the limit"));
+}
+
+// The sockets' buffers hold all rows of the window, so no group waits to be sent.
+TEST(FindBottleneck, TheNetworkWhereAnswersWaitForEachOtherOnIt) {
+  std::vector<ConsumerStatistics> consumers = Waiting();
+  const auto of = [&](double queued, Limit before = Limit::kUnknown) {
+    consumers[0].queued = queued;
+    return FindBottleneck(Idle(), consumers, nullptr, before).limit;
+  };
+  EXPECT_EQ(of(0.9), Limit::kNetwork);
+  EXPECT_EQ(of(0.3), Limit::kWindow);
+  EXPECT_EQ(of(0.35, Limit::kNetwork), Limit::kNetwork);
+  EXPECT_EQ(of(0.45, Limit::kWindow), Limit::kWindow);
+  // Threads that work for other jobs are not its limit.
+  const WorkerStatistics own{.decoding = 0.02};
+  consumers[0].queued = 0.9;
+  EXPECT_EQ(FindBottleneck(Both([](WorkerStatistics& w) { w.decoding = 0.9; }),
+                           consumers, &own)
+                .limit,
+            Limit::kNetwork);
+  // A stage that is busy is the limit, as late as its rows may be.
+  EXPECT_EQ(
+      LimitOf(Both([](WorkerStatistics& w) { w.decoding = 0.9; }), consumers),
+      Limit::kDecodeCpu);
+  // One link of all workers is not fair to them.
+  std::vector<WorkerStatistics> workers = Idle();
+  workers[0].rows_per_s = 300;
+  consumers[0].waited_for_share = 0.95;
+  consumers[0].others_queued = 0.9;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kNetwork);
+  consumers[0].others_queued = 0.1;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
 }
 
 // The requested rows are not produced: a larger window would not help.

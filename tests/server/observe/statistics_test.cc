@@ -3,67 +3,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/coordinator/world.h"
+#include "tests/server/observe/statistics_fixture.h"
 
 namespace leat::server {
 namespace {
-
-v1::StageStats& Add(v1::Stage stage, uint32_t places, uint64_t busy_ns,
-                    google::protobuf::RepeatedPtrField<v1::StageStats>* to) {
-  v1::StageStats& stats = *to->Add();
-  stats.set_stage(stage);
-  stats.set_places(places);
-  stats.set_busy_ns_total(busy_ns);
-  return stats;
-}
-
-// A worker of 8 threads that has decoded, and waited for records, this long.
-v1::WorkerStats WorkerAt(uint64_t rows, uint64_t decoding_ns,
-                         uint64_t input_ns) {
-  v1::WorkerStats stats;
-  stats.set_rows_total(rows);
-  Add(v1::STAGE_READ, 8, 0, stats.mutable_stages());
-  Add(v1::STAGE_DECODE, 8, decoding_ns, stats.mutable_stages())
-      .set_input_ns_total(input_ns);
-  Add(v1::STAGE_SEND, 2, 0, stats.mutable_stages());
-  return stats;
-}
-
-v1::ConsumerStats ConsumerAt(uint64_t rows, uint64_t waited_ns,
-                             const std::string& worker = "") {
-  v1::ConsumerStats stats;
-  stats.set_rows_total(rows);
-  v1::StageStats& train = Add(v1::STAGE_TRAIN, 1, 0, stats.mutable_stages());
-  train.set_items_total(rows > 0 ? 1 : 0);
-  train.set_input_ns_total(waited_ns);
-  train.set_queue_depth(1);
-  train.set_queue_capacity(4);
-  if (worker.empty()) return stats;
-  stats.add_waited_for()->set_worker(worker);
-  stats.mutable_waited_for(0)->set_waited_ns_total(waited_ns);
-  return stats;
-}
-
-class StatisticsTest : public testing::Test {
- protected:
-  MonotonicTime After(int64_t seconds) const {
-    return begin_ + std::chrono::seconds(seconds);
-  }
-
-  // Returns the mean of the worker's statistics since then.
-  std::optional<WorkerStatistics> Of(const std::string& worker,
-                                     MonotonicTime since) const {
-    WorkerSlots slots;
-    statistics_.AddWorker(worker, since, &slots);
-    WaitsBySlot all;
-    for (int64_t slot = 0; slot < 10; ++slot)
-      all[History::SlotOf(since) + slot] = 0;
-    return slots.Mean(all, {});
-  }
-
-  const MonotonicTime begin_{std::chrono::hours(7)};
-  Statistics statistics_{History::Config()};
-};
 
 TEST_F(StatisticsTest, AreTheDifferencesOfReports) {
   statistics_.NoteWorker("w0", WorkerAt(1000, 50 * kSecond, 7), After(0));
@@ -107,61 +50,6 @@ TEST_F(StatisticsTest, HostileReportsStayInTheirBounds) {
     statistics_.NoteConsumer("c" + std::to_string(i), ConsumerAt(9, 9),
                              After(4));
   EXPECT_LE(statistics_.bytes(), History::Config().max_bytes);
-}
-
-TEST_F(StatisticsTest, StagesAreSumsOverAllWhoTellOfThem) {
-  Duration seen{0};
-  EXPECT_TRUE(statistics_.Stages(begin_, &seen).empty());
-  for (const char* name : {"w0", "w1"}) {
-    statistics_.NoteWorker(name, WorkerAt(0, 0, 0), After(0));
-    statistics_.NoteWorker(name, WorkerAt(64, 8 * kSecond, 2 * kSecond),
-                           After(2));
-  }
-  statistics_.NoteWorker("w1", WorkerAt(64, 10 * kSecond, 2 * kSecond),
-                         After(4));
-  const auto stages = statistics_.Stages(begin_, &seen);
-  EXPECT_EQ(seen, std::chrono::seconds(4));
-  ASSERT_EQ(stages.size(), 3u);
-  EXPECT_EQ(stages[1].stage(), v1::STAGE_DECODE);
-  EXPECT_EQ(stages[1].places(), 12u);  // 16 for half of the time, then 8
-  EXPECT_EQ(stages[1].busy_ns_total(), 18 * kSecond);
-  EXPECT_EQ(stages[1].input_ns_total(), 4 * kSecond);
-  EXPECT_EQ(statistics_.Stages(After(4), &seen).at(1).busy_ns_total(),
-            2 * kSecond);
-  // Whatever is reported, a place is not busy for longer than the time.
-  statistics_.NoteWorker("w1", WorkerAt(64, ~uint64_t{0}, 0), After(6));
-  EXPECT_EQ(statistics_.Stages(After(6), &seen).at(1).busy_ns_total(),
-            16 * kSecond);
-}
-
-TEST_F(StatisticsTest, QueuesAreAsFullAsAllWhoTellOfThemSay) {
-  const auto with_queue = [](uint64_t at, uint64_t waiting, uint64_t room) {
-    v1::WorkerStats stats = WorkerAt(64 * at, at * kSecond, 0);
-    stats.mutable_stages(0)->set_queue_depth(waiting);
-    stats.mutable_stages(1)->set_queue_depth(waiting);
-    stats.mutable_stages(1)->set_queue_capacity(room);
-    stats.set_buffers_in_use(3);
-    stats.set_buffers_total(4);
-    return stats;
-  };
-  EXPECT_TRUE(statistics_.Queues(begin_, After(0)).empty());
-  for (const char* name : {"w0", "w1"})
-    for (const int at : {0, 2, 6})
-      statistics_.NoteWorker(name, with_queue(at, name[1] == '0' ? 2 : 10, 16),
-                             After(at));
-  const auto queues = statistics_.Queues(begin_, After(6));
-  const v1::WorkerStats told = with_queue(0, 0, 0);
-  // Without a bound, the mean depth; with one, the used share.
-  EXPECT_THAT(queues.at(told.stages(0).stage()),
-              testing::ElementsAre(-1, 6, -1, 6));
-  EXPECT_THAT(queues.at(told.stages(1).stage()),
-              testing::ElementsAre(-1, 0.375, -1, 0.375));
-  EXPECT_THAT(queues.at(v1::STAGE_GROUP),
-              testing::ElementsAre(-1, 0.75, -1, 0.75));
-  EXPECT_THAT(statistics_.Queues(After(6), After(8)).at(v1::STAGE_GROUP),
-              testing::ElementsAre(0.75, -1));
-  // Entries older than five minutes are forgotten.
-  EXPECT_TRUE(statistics_.Queues(begin_, After(400)).empty());
 }
 
 TEST_F(StatisticsTest, MomentsOfAConsumerHaveTheirWaits) {
@@ -289,6 +177,61 @@ TEST_F(StatisticsTest, WhoIsWaitedForMostIsNamed) {
   EXPECT_NEAR(found->rows_per_s, 32, 0.5);
   EXPECT_EQ(found->waited_for, "slow");
   EXPECT_NEAR(found->waited_for_share, 1, 0.01);
+}
+
+// While the trainer waits, answers of "slow" take 4 seconds, 3 of them in
+// queues, and those of two other workers 6 and 1. Then it does not wait.
+TEST_F(StatisticsTest,
+       AnswersThatAreQueuedOnTheNetworkCountWhileTheTrainerWaits) {
+  statistics_.NoteWorker("slow", WorkerAt(0, 0, 0), After(0));
+  statistics_.NoteWorker("slow", WorkerAt(9, 0, 0), After(2));
+  const auto report = [&](uint64_t waited, uint64_t answers, uint64_t queued,
+                          uint64_t its_answers, uint64_t its_queued,
+                          int64_t at) {
+    v1::ConsumerStats stats =
+        ConsumerAt(static_cast<uint64_t>(at), waited * kSecond, "slow");
+    AddStage(v1::STAGE_RECEIVE, 3, 0, stats.mutable_stages());
+    stats.set_answer_ns_total(answers * kSecond);
+    stats.set_queued_ns_total(queued * kSecond);
+    stats.mutable_waited_for(0)->set_answer_ns_total(its_answers * kSecond);
+    stats.mutable_waited_for(0)->set_queued_ns_total(its_queued * kSecond);
+    statistics_.NoteConsumer("c", stats, After(at));
+  };
+  report(0, 100, 100, 50, 50, 2);
+  report(2, 110, 104, 54, 53, 4);
+  report(2, 120, 104, 58, 53, 6);
+  const std::optional<ConsumerStatistics> found =
+      statistics_.OfConsumer("c", begin_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_NEAR(found->queued, 0.4, 0.01);
+  EXPECT_NEAR(found->others_queued, 1.0 / 2 / 2, 0.01);
+}
+
+// In the first seconds the script's source is waited for, in the next a worker,
+// and then a worker that the coordinator does not know.
+TEST_F(StatisticsTest, TheScriptsSourceIsWaitedForLikeAWorker) {
+  statistics_.NoteWorker("w0", WorkerAt(0, 0, 0), After(0));
+  statistics_.NoteWorker("w0", WorkerAt(9, 0, 0), After(2));
+  const auto report = [&](uint64_t waited_ms, uint64_t source_ms,
+                          const std::string& worker, uint64_t worker_ms,
+                          int64_t at) {
+    v1::ConsumerStats stats =
+        ConsumerAt(static_cast<uint64_t>(at), waited_ms * 1'000'000, worker);
+    stats.mutable_waited_for(0)->set_waited_ns_total(worker_ms * 1'000'000);
+    stats.set_source_ns_total(source_ms * 1'000'000);
+    statistics_.NoteConsumer("c", stats, After(at));
+  };
+  report(0, 0, "w0", 0, 2);
+  report(1000, 900, "w0", 100, 4);
+  EXPECT_NEAR(statistics_.OfConsumer("c", begin_)->for_source, 0.9, 0.01);
+  EXPECT_EQ(statistics_.OfConsumer("c", begin_)->waited_for, "");
+  report(2000, 900, "w0", 1100, 6);
+  report(3000, 900, "made up", 1000, 8);
+  const std::optional<ConsumerStatistics> found =
+      statistics_.OfConsumer("c", begin_);
+  EXPECT_NEAR(found->for_source, 0.3, 0.01);
+  EXPECT_EQ(found->waited_for, "w0");
+  EXPECT_NEAR(found->waited_for_share, 1.0 / 3, 0.01);
 }
 
 TEST_F(StatisticsTest, MakeTheCoordinatorsVerdict) {

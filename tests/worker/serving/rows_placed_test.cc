@@ -84,6 +84,19 @@ class RowsPlacedTest : public RowsServiceTest {
   }
 };
 
+TEST_F(RowsPlacedTest, RowsThatAreSentSayHowLongTheWorkerHadTheirRequest) {
+  Start();
+  auto client = Open();
+  gate_.Close();
+  ASSERT_TRUE(client->call->Write(MakeRequest(1, 0)));
+  gate_.WaitArrived();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  gate_.Open();
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_GE(response.worker_us(), 50'000u);
+}
+
 TEST_F(RowsPlacedTest, RowsAreInTheirPlacesWhenTheyAreAnswered) {
   StartSharing();
   MemorySharer sharer = Share();
