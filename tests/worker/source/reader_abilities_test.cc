@@ -17,9 +17,10 @@ TEST(ReaderAbilities, AreKnownWithTheReasonWhyOneIsMissing) {
   ASSERT_EQ(abilities.size(), 1u);
   EXPECT_EQ(abilities[0].name, kParquetAbility);
   EXPECT_EQ(CheckAbility(abilities[0].name), absl::OkStatus());
-  if (!abilities[0].has.ok())
+  if (!abilities[0].has.ok()) {
     EXPECT_THAT(std::string(Message(abilities[0].has)),
                 testing::StartsWith("Parquet cannot be read: "));
+  }
   EXPECT_EQ(abilities[0].has.code(), CanReadParquet().code());
 }
 
