@@ -2,7 +2,9 @@
 #include "server/coordinator/parts/tables.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace leat::server {
@@ -67,9 +69,11 @@ void Tables::ProlongPublishDelay(Now now) {
 }
 
 void Tables::Use(const JobInfo& job, DeferredActions* deferred) {
+  std::map<std::string_view, const DatasetInfo*> datasets;
+  for (const DatasetInfo& dataset : job.datasets)
+    datasets.emplace(dataset.id, &dataset);
   for (const TableKey& key : KeysOf(*state_, job)) {
-    const DatasetInfo& dataset =
-        *std::ranges::find(job.datasets, key.dataset_id, &DatasetInfo::id);
+    const DatasetInfo& dataset = *datasets.at(key.dataset_id);
     assignments_.Use(key, dataset.fingerprint, dataset.shards.num_shards());
   }
   if (assignments_.has_new()) deferred->Add(wake_);
