@@ -7,7 +7,9 @@
 //   block 1   documents 41 ... 80    41 is passed over
 #include "worker/index_command/packing_report.h"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -63,11 +65,11 @@ class Lengths final : public IndexSink {
     const double room =
         static_cast<double>(rows) * static_cast<double>(packing_.length);
     const bool cut = packing_.how == PackHow::kCut;
-    sequences["packed"] = {
-        {{"how", cut ? "cut" : "fit"},
-         {"length", packing_.length},
-         {"rows", rows},
-         {"fill", cut ? 1 : static_cast<double>(fitted_) / room}}};
+    Json packed = {{"how", cut ? "cut" : "fit"},
+                   {"length", packing_.length},
+                   {"rows", rows},
+                   {"fill", cut ? 1 : static_cast<double>(fitted_) / room}};
+    sequences["packed"] = Json::array({std::move(packed)});
     return sequences;
   }
 

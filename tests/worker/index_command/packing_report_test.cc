@@ -18,6 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
+const Json kNode0 = {{"node", 0}};
+
 class PackingReportTest : public ::testing::Test {
  protected:
   PackingReportTest() {
@@ -31,14 +33,14 @@ class PackingReportTest : public ::testing::Test {
   // Returns a pipeline that packs, with more arguments of `pack`.
   Json Pipeline(Json args) const {
     Json reader = {{"op", "readers.tokens"}};
-    reader["args"]["files"]["strings_value"]["values"] = {dir_.path() +
-                                                          "/web.bin"};
-    Json pack = {{"op", "pack"}, {"inputs", {{{"node", 0}}}}};
+    reader["args"]["files"]["strings_value"]["values"] =
+        Json::array({dir_.path() + "/web.bin"});
+    Json pack = {{"op", "pack"}, {"inputs", Json::array({kNode0})}};
     for (const auto& [name, value] : args.items())
       pack["args"][name][value.is_string() ? "string_value" : "int_value"] =
           value;
-    return {{"nodes", {reader, pack}},
-            {"outputs", {{{"name", "tokens"}, {"ref", {{"node", 1}}}}}}};
+    const Json output = {{"name", "tokens"}, {"ref", {{"node", 1}}}};
+    return {{"nodes", {reader, pack}}, {"outputs", Json::array({output})}};
   }
   static absl::StatusOr<Json> Try(const Json& json,
                                   const std::string& source = "") {
@@ -121,7 +123,8 @@ TEST_F(PackingReportTest, WhatPacksNothingIsAnError) {
   Json plain = Pipeline({{"length", 4}});
   plain["nodes"].erase(1);
   plain["outputs"][0]["ref"]["node"] = 0;
-  plain["nodes"].push_back({{"op", "length"}, {"inputs", {{{"node", 0}}}}});
+  plain["nodes"].push_back(
+      {{"op", "length"}, {"inputs", Json::array({kNode0})}});
   plain["outputs"][0]["ref"]["node"] = 1;
   EXPECT_THAT(ErrorOf(plain), HasSubstr("packs no rows"));
   EXPECT_THAT(ErrorOf(Pipeline({{"length", 100}})),
