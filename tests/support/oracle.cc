@@ -96,9 +96,8 @@ absl::StatusOr<std::vector<uint64_t>> Choose(const Arrangement& arrangement,
                      ThoseWhere(arrangement.where, reader, *all, samples));
   }
   if (!IsGrouped(arrangement)) return samples;
-  ASSIGN_OR_RETURN(
-      GroupedSamples grouped,
-      InGroups(arrangement, *all, RootOf(reader), dataset->groups, samples));
+  ASSIGN_OR_RETURN(GroupedSamples grouped, InGroups(arrangement, reader, *all,
+                                                    dataset->groups, samples));
   dataset->groups = std::move(grouped.groups);
   return std::move(grouped.samples);
 }

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -200,10 +201,11 @@ inline double TenBitsOf(double weight) {
   return std::ldexp(std::floor(half_to_one * 1024 + 0.5), exponent - 10);
 }
 
-// Returns the marks of all samples of an image folder.
+// Returns the marks of all samples of an image folder, or of rows of Parquet
+// that all have a value.
 inline absl::StatusOr<std::vector<GroupMark>> MarksOf(
-    const Arrangement& arrangement, const Source& source,
-    const std::string& root, const std::vector<Group>& classes) {
+    const Arrangement& arrangement, const Node& reader, const Source& source,
+    const std::vector<Group>& classes) {
   std::vector<GroupMark> marks;
   if (arrangement.by_class) {
     for (size_t i = 0; i < classes.size(); ++i)
@@ -217,10 +219,16 @@ inline absl::StatusOr<std::vector<GroupMark>> MarksOf(
       marks.emplace_back(TenBitsOf(weight), "");
     return marks;
   }
+  std::optional<ParquetColumnByHand> column;
+  if (reader.op == "readers.parquet") {
+    ASSIGN_OR_RETURN(column, ParquetColumnByHand::Of(reader, arrangement.by));
+  }
+  const size_t root = RootOf(reader).size() + 1;
   for (uint64_t sample = 0; sample < source.num_samples(); ++sample) {
     ASSIGN_OR_RETURN(const StoredSample stored, source.Read(sample));
-    const std::string name = source.Describe(sample).substr(root.size() + 1);
-    const ColumnValue value = ValueOf(arrangement.by, stored, name);
+    const std::string name = column ? "" : source.Describe(sample).substr(root);
+    const ColumnValue value =
+        column ? column->At(sample) : ValueOf(arrangement.by, stored, name);
     if (const auto* text = std::get_if<std::string_view>(&value))
       marks.emplace_back(0, *text);
     else
@@ -230,11 +238,10 @@ inline absl::StatusOr<std::vector<GroupMark>> MarksOf(
 }
 
 inline absl::StatusOr<GroupedSamples> InGroups(
-    const Arrangement& arrangement, const Source& source,
-    const std::string& root, const std::vector<Group>& classes,
-    const std::vector<uint64_t>& chosen) {
+    const Arrangement& arrangement, const Node& reader, const Source& source,
+    const std::vector<Group>& classes, const std::vector<uint64_t>& chosen) {
   ASSIGN_OR_RETURN(const std::vector<GroupMark> marks,
-                   MarksOf(arrangement, source, root, classes));
+                   MarksOf(arrangement, reader, source, classes));
   std::map<GroupMark, std::vector<uint64_t>> by_mark;
   if (arrangement.by_class)  // also those of which nothing is chosen
     for (size_t i = 0; i < classes.size(); ++i) by_mark[{i, ""}];
