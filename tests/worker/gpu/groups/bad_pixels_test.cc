@@ -148,7 +148,7 @@ TEST_F(GpuJobTest, RowsThatFailByTheirPixelsAreTheCpusUnderEveryPolicy) {
         BadSamplePolicy::kZero})
     for (const Graph& graph : FailingGraphs(dir_.path())) {
       OpenJob(graph, 6, policy);
-      ASSERT_TRUE(gpu_->staged(false));
+      ASSERT_TRUE(gpu_->groups().staged(false));
       ExpectCpusEpochs(CanonicalText(graph) + " policy " +
                        std::to_string(static_cast<int>(policy)));
     }

@@ -194,7 +194,7 @@ TEST_F(GpuPartnerTest, RowsOfWholeEpochsAreTheCpus) {
   for (const uint32_t batch : {4, 5})
     for (const Graph& graph : AllGraphs(dir_.path())) {
       OpenJob(graph, batch);
-      ASSERT_TRUE(gpu_->staged(false));
+      ASSERT_TRUE(gpu_->groups().staged(false));
       ExpectCpusEpochs("batch " + std::to_string(batch));
       // A sample that is read by itself is its own partner.
       ExpectCpus({{.step = 99, .row = 0, .sample = 2}}, "alone");
@@ -250,7 +250,7 @@ TEST_F(GpuPartnerTest, OneRowRequestsGoInGroupsOfWhatFitsTheSlot) {
   Open();
   WriteFiles(39);
   OpenJob(MixupGraph(32, dir_.path()), 24);
-  const size_t most = gpu_->most_rows();
+  const size_t most = gpu_->groups().most_rows();
   ASSERT_LT(most, 20u);
   std::vector<RowOf> rows = RowsOf(0, 0);
   for (const RowOf& row : RowsOf(0, 1)) rows.push_back(row);
