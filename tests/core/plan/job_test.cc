@@ -148,8 +148,8 @@ TEST(CheckJob, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
               s->mix_parts = true;
             }),
             "mix_parts: want order global or shard with it");
-  EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{4}; }),
-            "decoder_class 4: want one of exact, nvjpeg, auto");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{5}; }),
+            "decoder_class 5: want one of exact, nvjpeg, auto, nvjpeg_shared");
   EXPECT_EQ(
       SpecError([](JobSpec* s) { s->on_bad_sample = BadSamplePolicy{0}; }),
       "on_bad_sample 0: want one of fail, replace, zero");

@@ -32,7 +32,9 @@ const uint8_t* EndOfData(const uint8_t* at, const uint8_t* end) {
 // bytes 0xff mean nothing. Returns false if there is another one, or none.
 bool PassRestart(uint64_t interval, const uint8_t** at, const uint8_t* end) {
   while (*at < end && **at == 0xff) ++*at;
-  return *at < end && *(*at)++ == 0xd0 + interval % 8;
+  if (*at == end || **at != 0xd0 + interval % 8) return false;
+  ++*at;
+  return true;
 }
 
 // Returns the end of the data that the MCUs before an entry's have bits of: of
