@@ -21,7 +21,7 @@ class CallSetTest : public ::testing::Test {
     return stub_->Hello(&call.context, {}, &response).error_code();
   }
 
-  const Security security_;
+  const Security security_{};
   const std::unique_ptr<v1::CoordinatorService::Stub> stub_ =
       v1::CoordinatorService::NewStub(
           MakeChannel("unix:/no/such/socket", security_));
