@@ -282,9 +282,11 @@ class ManySourcesTest(cluster.ClusterTest):
         datasets = self.get("datasets")["datasets"]
         self.assertEqual([each["jobs"] for each in datasets], [["many"]])
         # There are three files, whichever source has read them.
-        worker = self.until("a report", lambda: next(
-            (each for each in self.get("workers")["workers"] if each["stats"].get("cached_datasets")), None))
-        self.assertEqual([int(each["entries"]) for each in worker["stats"]["cached_datasets"]], [3])
+        def keeps_all(worker):
+            return [int(each["entries"]) for each in worker["stats"].get("cached_datasets", [])] == [3]
+
+        worker = self.until("the worker reports that it keeps them",
+                            lambda: next(filter(keeps_all, self.get("workers")["workers"]), None))
         shards = datasets[0]["dataset"]["shards"]
         self.assertEqual(int(worker["shards_owned"]), -(-int(shards["num_samples"]) // int(shards["shard_size"])))
 

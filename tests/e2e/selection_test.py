@@ -195,7 +195,8 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         """Kills the only worker while it lists; another one goes on behind it. Returns what the CLI said meanwhile."""
         expected = self.oracle_steps(spec, 1)
         self.start_coordinator()
-        self._keep(faults.Stutter(self.start_worker(), on_s=0.01, off_s=0.04))
+        # A worker says how far it is after a second, so the listing has to take several.
+        self._keep(faults.Stutter(self.start_worker(), on_s=0.01, off_s=0.19))
         consumer = self.consumer(spec, epochs=1)
         listed = lambda: [each for each in self.get("datasets")["datasets"] if int(each.get("walked", 0)) > 0]
         dataset, = self.until("some samples were looked at", listed)
