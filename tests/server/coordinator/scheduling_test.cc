@@ -159,16 +159,17 @@ TEST(Scheduling, AJobOfAClassThatNoReadyWorkerHasIsRefused) {
 // A worker of an older release has nvJPEG and does not know the class.
 TEST(Scheduling, AJobOfASharedClassIsOfWorkersThatShare) {
   World world;
-  const SessionId older = world.Join(WorkerOf("older", 2, kBoth));
+  world.Join(WorkerOf("older", 2, kBoth));
   const JobSpec spec = SpecWith("j", DecoderClass::kNvjpegShared);
   EXPECT_EQ(ErrorOf(world.Create(spec)),
             "job j wants decoder class nvjpeg_shared, which none of 1 ready "
             "worker has: start a leat-worker on a machine with an NVIDIA GPU "
             "and nvJPEG, or ask for class auto");
-  world.Join(WorkerOf("newer", 2,
-                      {DecoderClass::kExact, DecoderClass::kNvjpeg,
-                       DecoderClass::kNvjpegShared}));
-  const auto job = world.MakeJob(spec, older);
+  const SessionId newer =
+      world.Join(WorkerOf("newer", 2,
+                          {DecoderClass::kExact, DecoderClass::kNvjpeg,
+                           DecoderClass::kNvjpegShared}));
+  const auto job = world.MakeJob(spec, newer);
   ASSERT_NE(job, nullptr);
   EXPECT_NE(job->plan_hash,
             PlanHash(SpecWith("j", DecoderClass::kNvjpeg), job->datasets));
