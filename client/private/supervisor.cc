@@ -152,10 +152,12 @@ int Supervisor::Run() {
   }
   while (Turn()) {
   }
-  // The name stays taken until the daemons have ended, so that the next service
-  // finds their disk cache free. Clients in the queue meanwhile are closed, and
-  // try again.
+  // Clients in the queue are closed when the name is given up, and start the
+  // next service. It needs the disk cache, if there is one, so the name stays
+  // taken until the daemons have ended. On a busy machine that takes seconds,
+  // in which their idle threads get no processor.
   leases_.clear();
+  if (options_.daemons.disk_cache.empty()) listener_ = Fd();
   embedded_.reset();
   return 0;
 }

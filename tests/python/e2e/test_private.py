@@ -280,6 +280,20 @@ def test_what_does_not_start_says_why_and_leaves_nothing():
         assert wait_until_gone(processes_of(os.environ["LEAT_PRIVATE_NAME"]))
 
 
+def test_a_service_that_ends_slowly_does_not_hold_up_the_next_one():
+    with named("slowly"):
+        first = leat.connect()
+        pid = first.get("private")["pid"]
+        (worker,) = [each for each, program in daemons_of(first).items() if program == "leat-worker"]
+        os.kill(worker, signal.SIGSTOP)  # as if its threads got no processor
+        first.close()
+        with leat.connect(timeout=4) as second:
+            assert second.get("private")["pid"] != pid
+            assert pathlib.Path(f"/proc/{worker}").exists()
+        os.kill(worker, signal.SIGCONT)
+        assert wait_until_gone([pid, worker])
+
+
 def test_the_folder_of_a_disk_cache_is_made(tmp_path, folder):
     with named("cache"), leat.connect(disk_cache=(tmp_path / "new one", "64MiB")) as other:
         assert other.job("a", train(folder), batch=8).batch == 8
