@@ -3,21 +3,26 @@
 
 namespace leat::worker {
 
-ScanBits ScanBits::RefilledByByte(ScanBits scan) {
-  while (scan.count < 56) {
+ScanBits::ByBytes ScanBits::RefillByBytes(const uint8_t* at, const uint8_t* end,
+                                          uint64_t bits, int count) {
+  const uint8_t* const begin = at;
+  int padding = 0;
+  for (; count < 56; count += 8) {
     uint64_t byte = 0;
-    if (scan.at < scan.end && *scan.at != 0xff) {
-      byte = *scan.at++;
-    } else if (scan.end - scan.at >= 2 && scan.at[1] == 0) {
+    if (at < end && *at != 0xff) {
+      byte = *at++;
+    } else if (end - at >= 2 && at[1] == 0) {
       byte = 0xff;
-      scan.at += 2;
+      at += 2;
     } else {
-      scan.padding += 8;
+      padding += 8;
     }
-    scan.bits |= byte << (56 - scan.count);
-    scan.count += 8;
+    bits |= byte << (56 - count);
   }
-  return scan;
+  return {.bits = bits,
+          .count = static_cast<uint8_t>(count),
+          .bytes = static_cast<uint8_t>(at - begin),
+          .padding = static_cast<uint8_t>(padding)};
 }
 
 uint32_t ScanBits::Offset(std::span<const uint8_t> data) const {

@@ -51,7 +51,20 @@ struct ScanBits {
         return;
       }
     }
-    *this = RefilledByByte(*this);
+    const ByBytes more = RefillByBytes(at, end, bits, count);
+    bits = more.bits;
+    at += more.bytes;
+    count = static_cast<int>(more.count);
+    padding += static_cast<int>(more.padding);
+  }
+  // Continues where `other` is, which reads the same data. An assignment of the
+  // whole would be compiled to wide loads of fields that were stored one by
+  // one; a processor waits for such stores to end, once per block.
+  void ContinueAt(const ScanBits& other) {
+    at = other.at;
+    bits = other.bits;
+    count = other.count;
+    padding = other.padding;
   }
   // REQUIRES: number <= count, for both.
   void Drop(int number) {
@@ -75,7 +88,14 @@ struct ScanBits {
     constexpr uint64_t kOnes = 0x0101010101010101;
     return ((~bytes - kOnes) & bytes & (kOnes << 7)) != 0;
   }
-  static ScanBits RefilledByByte(ScanBits scan);
+  // `bits` after refilling, how many there are then, how many bytes were read,
+  // and how many bits of padding were given. It fits two registers.
+  struct ByBytes {
+    uint64_t bits;
+    uint8_t count, bytes, padding;
+  };
+  static ByBytes RefillByBytes(const uint8_t* at, const uint8_t* end,
+                               uint64_t bits, int count);
 };
 
 }  // namespace leat::worker

@@ -96,7 +96,7 @@ bool BlockRunner::RunOver(size_t count, ScanBits* bits) {
     at = 0;
   }
   tables_[end] = behind;
-  *bits = scan;
+  bits->ContinueAt(scan);
   return sound;
 }
 

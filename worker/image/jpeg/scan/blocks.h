@@ -118,7 +118,7 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
         sink.Ac(at - 1, entry.second_value());
     }
   }
-  *bits = scan;
+  bits->ContinueAt(scan);
   return at == DCTSIZE2 || at > AcTable::kEnd;
 }
 
@@ -135,7 +135,7 @@ inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
       scan.Drop(static_cast<int>(SkipLength(over)));
       at += SkipFar(over);
       if ((over & kSkipTurns) != 0) {
-        *bits = scan;
+        bits->ContinueAt(scan);
         return true;
       }
       over = ac.LookOver(scan.bits);
@@ -149,7 +149,7 @@ inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
     scan.Drop(entry.length());
     at += entry.both();
   }
-  *bits = scan;
+  bits->ContinueAt(scan);
   return at == DCTSIZE2 || at > AcTable::kEnd;
 }
 
