@@ -49,7 +49,13 @@ OperatorInfo Mds() {
            "those of them stored as bytes that are encoded images"),
        Arg("verify", ArgType::kBool, Value(false),
            "read every shard when listing and check its hash in index.json; "
-           "compressed shards are checked when they are unpacked anyway")},
+           "compressed shards are checked when they are unpacked anyway"),
+       AddedLater(Arg(
+           "types", ArgType::kStrings, Value(std::vector<std::string>()),
+           "of each column, instead of images; none: as index.json says. A "
+           "column of bytes is \"encoded\" (an image), \"bytes\", or its bytes "
+           "as elements, little-endian (\"uint16[?]\", \"float32[28,28]\"); "
+           "any other has the type of its encoding (\"int64\")"))},
       "MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> "
       "an output a column: jpeg and png encoded images; bytes and str uint8; "
       "float64 as float32, other numbers and arrays of declared shape as they "

@@ -117,10 +117,10 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
     def webdataset(self):
         with tarfile.open(self.folder / "text.tar", "w") as archive:
             for i, document in enumerate(self.documents()):
-                member = tarfile.TarInfo(f"{i:06}.tok")
+                member = tarfile.TarInfo(f"{i:06}.tokens")
                 member.size = len(document)
                 archive.addfile(member, io.BytesIO(document))
-        return cluster.node("readers.webdataset", paths=texts(self.folder / "text.tar"), ext=texts("tok"),
+        return cluster.node("readers.webdataset", paths=texts(self.folder / "text.tar"), ext=texts("tokens"),
                             types=texts("uint16[?]"))
 
     def tfrecord(self):
@@ -132,6 +132,25 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
                 file.write(size + masked_crc(size) + example + masked_crc(example))
         return cluster.node("readers.tfrecord", paths=texts(self.folder / "text.tfrecord"), features=texts("tokens"),
                             types=texts("uint16[?]"))
+
+    def mds(self):
+        """Makes two shards of a column of bytes, as language models' data mostly is."""
+        documents, shards = self.documents(), []
+        folder = self.folder / "mds"
+        folder.mkdir()
+        for i, part in enumerate((documents[:300], documents[300:])):
+            samples = [struct.pack("<I", len(document)) + document for document in part]
+            offsets = [4 * (len(part) + 2)]
+            for sample in samples:
+                offsets.append(offsets[-1] + len(sample))
+            shard = struct.pack(f"<I{len(offsets)}I", len(part), *offsets) + b"".join(samples)
+            (folder / f"{i}.mds").write_bytes(shard)
+            shards.append({
+                "column_encodings": ["bytes"], "column_names": ["tokens"], "column_sizes": [None], "compression": None,
+                "format": "mds", "samples": len(part), "version": 2, "zip_data": None,
+                "raw_data": {"basename": f"{i}.mds", "bytes": len(shard), "hashes": {}}})
+        (folder / "index.json").write_text(json.dumps({"version": 2, "shards": shards}))
+        return cluster.node("readers.mds", path=text(str(folder)), columns=texts("tokens"), types=texts("uint16[?]"))
 
     def parquet(self):
         try:
@@ -149,13 +168,18 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
 
     def test_the_same_rows_from_other_formats(self):
         self.start_cluster(workers=2)
-        ways = ({"length": 128}, {"length": 256, "how": "fit"})
-        expected = [self.oracle_steps(self.job(packed(self.file, **args)), 1) for args in ways]
-        for make in (self.webdataset, self.tfrecord, self.parquet):
+        long = {"selection": {"where": "length(tokens) >= 20"}}
+        ways = (({"length": 128}, {}), ({"length": 256, "how": "fit"}, long))
+        expected = [
+            self.oracle_steps(self.job(packed(self.file, length=128)), 1),
+            self.oracle_steps(self.job(packed(self.file, length=256, how="fit"),
+                                       selection={"where": "length >= 20"}), 1)]
+        for make in (self.webdataset, self.tfrecord, self.mds, self.parquet):
             reader = make()
-            for args, steps in zip(ways, expected) if reader else ():
+            for (args, changes), steps in zip(ways, expected) if reader else ():
                 with self.subTest(f"{make.__name__}, {args}"):
-                    spec = self.job(packed(None, reader=reader, **args), name=f"{make.__name__}-{args['length']}")
+                    name = f"{make.__name__}-{args['length']}"
+                    spec = self.job(packed(None, reader=reader, **args), name=name, **changes)
                     self.assert_oracle(self.consumer(spec, epochs=1).finish(), steps)
 
     def test_without_a_service(self):

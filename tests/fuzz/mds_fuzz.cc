@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MDS. The first byte selects the rest: an index.json, or a shard of one or two
-// samples, plain or compressed.
+// samples, plain or compressed, whose bytes are declared to be tokens or not.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace leat::worker::mds_fuzz {
 namespace {
 
 constexpr std::string_view kColumns =
-    R"("column_encodings":["jpeg","int","ndarray:int16:2,3","str"],)"
+    R"("column_encodings":["jpeg","int","ndarray:int16:2,3","bytes"],)"
     R"("column_names":["a","b","c","d"],"column_sizes":[null,8,12,null],)";
 
 std::string IndexOf(std::string_view compression, const std::string& raw,
@@ -33,7 +33,8 @@ std::string FileOf(const char* name, size_t bytes) {
                      bytes);
 }
 
-void ReadShard(std::string_view shard, int samples, int compression) {
+void ReadShard(std::string_view shard, int samples, int compression,
+               bool tokens) {
   static const TempDir& dir = *new TempDir;
   constexpr const char* kNames[] = {"", "zstd", "gz", "br"};
   const std::string file = FileOf("x", shard.size());
@@ -41,18 +42,26 @@ void ReadShard(std::string_view shard, int samples, int compression) {
   dir.Write("index.json", IndexOf(kNames[compression],
                                   compression == 0 ? file : FileOf("y", 100),
                                   compression == 0 ? "null" : file, samples));
-  const Node reader{
-      .op = "readers.mds",
-      .inputs = {},
-      .args = {{"path", dir.path()},
-               {"columns", std::vector<std::string>{"d", "c", "a"}}}};
+  Node reader{.op = "readers.mds",
+              .inputs = {},
+              .args = {{"path", dir.path()},
+                       {"columns", std::vector<std::string>{"d", "c", "a"}}}};
+  if (tokens)
+    reader.args["types"] =
+        std::vector<std::string>{"uint16[?]", "int16[2,3]", "encoded"};
   const SourceLimits limits = {.listing_threads = 1};
   const auto index = BuildMdsIndex(reader, limits);
   fuzz::Require(index.ok());  // the listing reads no other bytes
   const auto source = OpenMds(reader, index->blob, limits);
   fuzz::Require(source.ok());
-  for (uint64_t i = 0; i < (*source)->num_samples(); ++i)
-    (void)(*source)->Read(i);
+  for (uint64_t i = 0; i < (*source)->num_samples(); ++i) {
+    const auto sample = (*source)->Read(i);
+    if (!sample.ok() || !tokens) continue;
+    const StoredField& field = sample->fields[0];
+    fuzz::Require(field.shape.size() == 1 &&
+                  field.bytes.size() ==
+                      static_cast<uint64_t>(field.shape[0]) * sizeof(uint16_t));
+  }
 }
 
 void Run(std::string_view bytes) {
@@ -61,7 +70,8 @@ void Run(std::string_view bytes) {
   if (kind % 2 == 0)
     (void)ParseMdsIndex(bytes.substr(1));
   else
-    ReadShard(bytes.substr(1), 1 + (kind >> 1) % 2, (kind >> 2) % 4);
+    ReadShard(bytes.substr(1), 1 + (kind >> 1) % 2, (kind >> 2) % 4,
+              (kind >> 4) % 2 != 0);
 }
 
 // Makes one sample, so that the unpacked shard has 100 bytes.
@@ -76,9 +86,13 @@ std::string ShardOf() {
 std::vector<std::string> Seeds() {
   const std::string index =
       IndexOf("gz", FileOf("y", 100), FileOf("d/x", 60), 3);
-  return {std::string(1, '\0') + index, "\x01" + ShardOf(),
-          "\x05" + Zstd(ShardOf()), "\x09" + Gzip(ShardOf()),
-          "\x0d" + std::string("\x0f\x02\x80", 3) + ShardOf() + "\x03"};
+  return {std::string(1, '\0') + index,
+          "\x01" + ShardOf(),
+          "\x05" + Zstd(ShardOf()),
+          "\x09" + Gzip(ShardOf()),
+          "\x0d" + std::string("\x0f\x02\x80", 3) + ShardOf() + "\x03",
+          "\x11" + ShardOf(),
+          "\x15" + Zstd(ShardOf())};
 }
 
 const fuzz::Target kTarget(

@@ -23,8 +23,12 @@ from streaming.base.format.mds.writer import MDSWriter
 COLUMNS = {
     "image": "jpeg", "blob": "bytes", "text": "str", "label": "int", "i8": "int8", "i16": "int16", "i32": "int32",
     "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "f16": "float16", "f32": "float32",
-    "f64": "float64", "array": "ndarray:int16:2,3", "pixels": "ndarray:uint8:28,28", "unread": "json",
+    "f64": "float64", "array": "ndarray:int16:2,3", "pixels": "ndarray:uint8:28,28", "tokens": "bytes",
+    "unread": "json",
 }
+TYPES = {"image": "encoded", "blob": "bytes", "text": "bytes", "label": "int64", "i8": "int8", "i16": "int16",
+         "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "f16": "float16",
+         "f32": "float32", "f64": "float32", "array": "int16[2,3]", "pixels": "uint8[28,28]", "tokens": "uint16[?]"}
 READ = [name for name in COLUMNS if name != "unread"]
 WIDENED = {"float64": "float32"}
 
@@ -39,15 +43,18 @@ def sample(rng, i):
         "u8": np.uint8(rng.randrange(256)), "u16": np.uint16(rng.randrange(2**16)),
         "u32": np.uint32(rng.randrange(2**32)), "f16": np.float16(rng.random()), "f32": np.float32(rng.random()),
         "f64": np.float64(rng.random()), "array": numbers.integers(-2**15, 2**15, (2, 3)).astype(np.int16),
-        "pixels": numbers.integers(0, 256, (28, 28)).astype(np.uint8), "unread": {"a": [1, 2, i]},
+        "pixels": numbers.integers(0, 256, (28, 28)).astype(np.uint8),
+        "tokens": numbers.integers(0, 2**16, rng.choice([0, 1, 700])).astype(np.uint16).tobytes(),
+        "unread": {"a": [1, 2, i]},
     }
 
 
-def field(name, value):
+def field(name, value, declared):
     encoding = COLUMNS[name]
     if encoding in ("jpeg", "bytes", "str"):
         data = value.encode() if isinstance(value, str) else value
-        shape = "" if encoding == "jpeg" else str(len(data))
+        size = 2 if declared and name == "tokens" else 1
+        shape = "" if encoding == "jpeg" else str(len(data) // size)
         return f" [{shape}]{hashlib.sha256(data).hexdigest()}"
     array = np.asarray(value)
     array = array.astype(WIDENED.get(array.dtype.name, array.dtype.name))
@@ -91,17 +98,19 @@ def check(program, compression, hashes):
                        size_limit=1 << 18) as writer:
             for i in range(400):
                 writer.write(sample(rng, i))
-        wanted = [f"{i}" + "".join(field(name, one[name]) for name in READ)
-                  for i, one in enumerate(by_streaming(directory, compression))]
-        done = subprocess.run([program, "readers.mds", f"path={directory}", "columns:=" + "|".join(READ)],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{compression}: {done.stderr}")
-        for ours, theirs in zip(done.stdout.splitlines(), wanted, strict=True):
-            if ours != theirs:
-                sys.exit(f"{compression}: differ\n  leat      {ours}\n  streaming {theirs}")
+        samples = list(by_streaming(directory, compression))
+        for declared in ([], ["types:=" + "|".join(TYPES[name] for name in READ)]):
+            wanted = [f"{i}" + "".join(field(name, one[name], declared) for name in READ)
+                      for i, one in enumerate(samples)]
+            arguments = [f"path={directory}", "columns:=" + "|".join(READ), *declared]
+            done = subprocess.run([program, "readers.mds", *arguments], capture_output=True, text=True)
+            if done.returncode != 0:
+                sys.exit(f"{compression}: {done.stderr}")
+            for ours, theirs in zip(done.stdout.splitlines(), wanted, strict=True):
+                if ours != theirs:
+                    sys.exit(f"{compression} {declared}: differ\n  leat      {ours}\n  streaming {theirs}")
         shards = sum(name.startswith("shard") for name in os.listdir(directory))
-        print(f"{compression}, hashes {hashes}: {len(wanted)} samples in {shards} shards are the same")
+        print(f"{compression}, hashes {hashes}: {len(samples)} samples in {shards} shards are the same")
 
 
 def main():

@@ -1251,7 +1251,7 @@ class readers:
         """
 
     @staticmethod
-    def mds(path: str, columns: str | Sequence[str], images: str | Sequence[str] = (), verify: bool = False) -> tuple[Node, ...]:
+    def mds(path: str, columns: str | Sequence[str], images: str | Sequence[str] = (), verify: bool = False, types: str | Sequence[str] = ()) -> tuple[Node, ...]:
         """MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> an output a column: jpeg and png encoded images; bytes and str uint8; float64 as float32, other numbers and arrays of declared shape as they are.
 
         Args:
@@ -1259,6 +1259,7 @@ class readers:
             columns: the columns that are read, each an output (strings; required)
             images: those of them stored as bytes that are encoded images (strings; default ())
             verify: read every shard when listing and check its hash in index.json; compressed shards are checked when they are unpacked anyway (bool; default False)
+            types: of each column, instead of images; none: as index.json says. A column of bytes is "encoded" (an image), "bytes", or its bytes as elements, little-endian ("uint16[?]", "float32[28,28]"); any other has the type of its encoding ("int64") (strings; default ())
 
         Returns:
             A tuple of nodes, one for each of columns; of one, too: (x,) = fn.readers.mds(…).

@@ -287,7 +287,7 @@ absl::StatusOr<Texts> ColumnsOfMds(const std::string& folder,
   Texts columns;
   for (const MdsIndexFile::Column& column : index->columns) {
     const absl::Status fits =
-        ParseMdsColumn(column.encoding, column.size, false).status();
+        ParseMdsColumn(column.encoding, column.size, nullptr).status();
     if (fits.ok())
       columns.push_back(column.name);
     else

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -82,14 +83,12 @@ absl::StatusOr<MdsColumn> ParseArray(std::string_view rest) {
   return column;
 }
 
-absl::StatusOr<MdsColumn> Parse(std::string_view encoding, bool image) {
+absl::StatusOr<MdsColumn> Parse(std::string_view encoding) {
   MdsColumn column;
-  if (encoding == "jpeg" || encoding == "png" ||
-      (encoding == "bytes" && image)) {
+  if (encoding == "jpeg" || encoding == "png") {
     column.type = {ValueType::Kind::kEncoded, DType::kUint8, {}};
     return column;
   }
-  if (image) return InvalidArgument("no images; want jpeg, png or bytes");
   if (encoding == "bytes" || encoding == "str") {
     column.type = {ValueType::Kind::kTensor, DType::kUint8, {-1}};
     return column;
@@ -122,8 +121,9 @@ void Narrow(std::span<const std::byte> from, std::byte* to) {
 }  // namespace
 
 absl::StatusOr<MdsColumn> ParseMdsColumn(std::string_view encoding,
-                                         uint64_t size, bool image) {
-  absl::StatusOr<MdsColumn> column = Parse(encoding, image);
+                                         uint64_t size,
+                                         const ValueType* declared) {
+  absl::StatusOr<MdsColumn> column = Parse(encoding);
   const auto named = [&](const absl::Status& status) {
     return Annotate(status,
                     fmt::format("encoding \"{}\"", encoding.substr(0, 80)));
@@ -132,6 +132,14 @@ absl::StatusOr<MdsColumn> ParseMdsColumn(std::string_view encoding,
   if (size != column->stored_bytes)
     return named(DataLoss("has a size of {} bytes, want {}", size,
                           column->stored_bytes));
+  if (declared == nullptr || *declared == column->type) return column;
+  if (encoding != "bytes")
+    return named(
+        InvalidArgument("it holds {}, and the reader's arguments say {}: want "
+                        "bytes, or what it "
+                        "holds",
+                        TypeText(column->type), TypeText(*declared)));
+  column->type = *declared;
   return column;
 }
 

@@ -3,7 +3,8 @@
 // MdsColumn: one column of MDS samples, and its type in Leat.
 //
 //   jpeg, png                      an encoded image
-//   bytes                          uint8 (?,); an encoded image, if requested
+//   bytes                          uint8 (?,), unless the reader declares what
+//                                  they are: an image, or elements of a type
 //   str                            uint8 (?,), UTF-8
 //   uint8, int32, int64, float16, float32, int (= int64)     unchanged
 //   int8, int16, uint16, uint32    unchanged
@@ -47,10 +48,13 @@ struct MdsColumn {
   uint64_t stored_bytes = 0;  // of all elements; unless kBytes
 };
 
-// `size`: the size in the index, 0 for any. kUnimplemented: an encoding that is
-// refused; kDataLoss: a malformed one, or of another size; both name it.
+// `size`: the size in the index, 0 for any. `declared`: what the reader says
+// that the column is; nullptr: nothing. kUnimplemented: an encoding that is
+// refused; kDataLoss: a malformed one, or of another size; kInvalidArgument: it
+// is not what is declared. All name it.
 absl::StatusOr<MdsColumn> ParseMdsColumn(std::string_view encoding,
-                                         uint64_t size, bool image);
+                                         uint64_t size,
+                                         const ValueType* declared);
 
 // Returns the bytes of the column's value in a sample, converted.
 uint64_t ConvertedBytes(const MdsColumn& column, uint64_t stored_bytes);

@@ -14,6 +14,7 @@
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/mds/mds.h"
+#include "worker/source/packed/output_args.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 
@@ -51,11 +52,9 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(
     const MdsOptions& options, const MdsIndexFile& index,
     const std::vector<uint32_t>& outputs) {
   std::vector<ValueType> types;
-  for (const uint32_t i : outputs) {
-    const MdsIndexFile::Column& each = index.columns[i];
-    const bool image = std::find(options.images.begin(), options.images.end(),
-                                 each.name) != options.images.end();
-    auto column = ParseMdsColumn(each.encoding, each.size, image);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const MdsIndexFile::Column& each = index.columns[outputs[i]];
+    auto column = ParseMdsColumn(each.encoding, each.size, options.TypeOf(i));
     if (!column.ok())
       return Annotate(column.status(), fmt::format("column \"{}\"", each.name));
     types.push_back(std::move(column->type));
@@ -159,13 +158,37 @@ absl::StatusOr<MdsIndexFile> ReadIndexFile(const MdsOptions& options,
   return index;
 }
 
+// Sets what the arguments `types` and `images` say of each column.
+absl::Status SetTypes(const Node& reader, MdsOptions* options) {
+  const auto& columns = options->columns;
+  options->types.resize(columns.size());
+  ASSIGN_OR_RETURN(const auto images, TextsArg(reader, "images"));
+  ASSIGN_OR_RETURN(const auto types, TextsArg(reader, "types"));
+  if (!types.empty() && !images.empty())
+    return InvalidArgument(
+        "{}: images: types says already what each column is (\"encoded\")",
+        reader.op);
+  for (const std::string& image : images) {
+    const auto it = std::find(columns.begin(), columns.end(), image);
+    if (it == columns.end())
+      return InvalidArgument("{}: images: \"{}\" is not among columns",
+                             reader.op, image);
+    options->types[static_cast<size_t>(it - columns.begin())] = {
+        ValueType::Kind::kEncoded, DType::kUint8, {}};
+  }
+  if (types.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const OutputArgs declared,
+                   OutputArgsOf(reader, "columns", "columns"));
+  options->types.assign(declared.types.begin(), declared.types.end());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<MdsOptions> MdsOptionsOf(const Node& reader) {
   MdsOptions options;
   ASSIGN_OR_RETURN(options.path, TextArg(reader, "path"));
   ASSIGN_OR_RETURN(options.columns, TextsArg(reader, "columns"));
-  ASSIGN_OR_RETURN(options.images, TextsArg(reader, "images"));
   if (const auto it = reader.args.find("verify"); it != reader.args.end()) {
     const bool* const verify = std::get_if<bool>(&it->second);
     if (verify == nullptr)
@@ -181,10 +204,7 @@ absl::StatusOr<MdsOptions> MdsOptionsOf(const Node& reader) {
       columns.size())
     return InvalidArgument("{}: columns: one is named twice in {}", reader.op,
                            fmt::join(columns, ", "));
-  for (const std::string& image : options.images)
-    if (std::find(columns.begin(), columns.end(), image) == columns.end())
-      return InvalidArgument("{}: images: \"{}\" is not among columns",
-                             reader.op, image);
+  RETURN_IF_ERROR(SetTypes(reader, &options));
   return options;
 }
 

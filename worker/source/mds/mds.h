@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,13 @@ namespace leat::worker {
 struct MdsOptions {
   std::string path;
   std::vector<std::string> columns;  // to be read, in this order
-  std::vector<std::string> images;   // those of `bytes` that are images
+  // The arguments may say what each of them is; nullopt: they do not.
+  std::vector<std::optional<ValueType>> types;
   bool verify = false;
+
+  const ValueType* TypeOf(size_t column) const {
+    return types[column] ? &*types[column] : nullptr;
+  }
 };
 // kInvalidArgument: names the argument.
 absl::StatusOr<MdsOptions> MdsOptionsOf(const Node& reader);

@@ -9,6 +9,7 @@
 
 #include "core/hash.h"
 #include "core/redaction.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
@@ -107,7 +108,8 @@ class MdsSource final : public FormatSource {
   // Returns the stored bytes of each column in a sample.
   absl::StatusOr<std::vector<std::span<const std::byte>>> Split(
       std::span<const std::byte> sample) const;
-  StoredSample Convert(
+  // kInvalidArgument: a column's bytes are no value of its type; names it.
+  absl::StatusOr<StoredSample> Convert(
       const std::vector<std::span<const std::byte>>& columns) const;
 
   const MdsOptions options_;
@@ -131,10 +133,11 @@ absl::Status MdsSource::LoadHead(const stored::v1::MdsHead& head,
   for (const uint32_t i : head.outputs()) {
     if (i >= sizes_.size()) return DataLoss("it has no column {}", i);
     const stored::v1::MdsColumn& column = head.columns(static_cast<int>(i));
-    const bool image = std::find(options_.images.begin(), options_.images.end(),
-                                 column.name()) != options_.images.end();
+    if (outputs_.size() == options_.columns.size())
+      return DataLoss("it reads more than {} columns", outputs_.size());
     ASSIGN_OR_RETURN(MdsColumn parsed,
-                     ParseMdsColumn(column.encoding(), column.size(), image));
+                     ParseMdsColumn(column.encoding(), column.size(),
+                                    options_.TypeOf(outputs_.size())));
     outputs_.push_back(i);
     types_.push_back(std::move(parsed));
   }
@@ -282,7 +285,17 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> MdsSource::Split(
   return columns;
 }
 
-StoredSample MdsSource::Convert(
+// Checks bytes that the reader declares to be elements, and sets the shape.
+absl::Status SetShape(const ValueType& type, StoredField* field) {
+  if (IsOpen(type)) {
+    field->shape = type.shape;
+    field->shape[0] = static_cast<int64_t>(
+        field->bytes.size() / (StoredElements(type) * SizeOf(type.dtype)));
+  }
+  return CheckStored(type, field->bytes, field->shape);
+}
+
+absl::StatusOr<StoredSample> MdsSource::Convert(
     const std::vector<std::span<const std::byte>>& columns) const {
   uint64_t total = 0;
   for (size_t i = 0; i < outputs_.size(); ++i)
@@ -299,7 +312,10 @@ StoredSample MdsSource::Convert(
     stored.fields[i].bytes = to;
     if (types_[i].type.kind == ValueType::Kind::kTensor &&
         types_[i].element == MdsElement::kBytes)
-      stored.fields[i].shape = {static_cast<int64_t>(bytes)};
+      if (const absl::Status fits = SetShape(types_[i].type, &stored.fields[i]);
+          !fits.ok())
+        return Annotate(fits,
+                        fmt::format("column \"{}\"", options_.columns[i]));
     at += Aligned(bytes);
   }
   stored.owner = std::move(data);
@@ -326,7 +342,9 @@ absl::StatusOr<StoredSample> MdsSource::Read(uint64_t sample) const {
   }
   const auto columns = Split(whole);
   if (!columns.ok()) return Annotate(columns.status(), Describe(sample));
-  return Convert(*columns);
+  absl::StatusOr<StoredSample> converted = Convert(*columns);
+  if (!converted.ok()) return Annotate(converted.status(), Describe(sample));
+  return converted;
 }
 
 }  // namespace

@@ -84,6 +84,37 @@ TEST_F(MdsTest, ShardsOfOtherFormatsOrColumnsAreRefused) {
   EXPECT_THAT(Message(IndexError()), HasSubstr("columns differ"));
 }
 
+TEST_F(MdsTest, BytesThatAreNoWholeElementsNameRecordColumnAndLength) {
+  const auto source =
+      Open(WriteTokens({"abcd", "abc", ""}, {"uint16[?]", "int64"}));
+  EXPECT_TRUE(source->Read(0).ok());
+  EXPECT_TRUE(source->Read(2).ok());
+  const absl::Status status = source->Read(1).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  for (const char* part :
+       {"s.mds sample 1", "column \"tokens\"", "3 bytes", "uint16 (?,)"})
+    EXPECT_THAT(Message(status), HasSubstr(part));
+  const auto fixed = Open(WriteTokens({"abc"}, {"uint16[2]", "int64"}));
+  EXPECT_THAT(Message(fixed->Read(0).status()),
+              HasSubstr("3 bytes, want uint16 (2,)"));
+}
+
+TEST_F(MdsTest, TypesMustFitTheColumnsOfIndexJson) {
+  const absl::Status other =
+      IndexError(WriteTokens({"ab"}, {"uint16[?]", "int32"}));
+  EXPECT_TRUE(absl::IsInvalidArgument(other)) << other;
+  for (const char* part :
+       {"column \"label\"", "encoding \"int\"", "int64 scalar", "int32 scalar"})
+    EXPECT_THAT(Message(other), HasSubstr(part));
+  EXPECT_THAT(Message(IndexError(WriteTokens({"ab"}, {"uint16[?]"}))),
+              HasSubstr("2 columns and 1 types"));
+  EXPECT_THAT(Message(IndexError(WriteTokens({"ab"}, {"uint17[?]", "int64"}))),
+              HasSubstr("\"uint17[?]\" is no type"));
+  Node both = WriteTokens({"ab"}, {"encoded", "int64"});
+  both.args["images"] = std::vector<std::string>{"tokens"};
+  EXPECT_THAT(Message(IndexError(both)), HasSubstr("images: types says"));
+}
+
 TEST_F(MdsTest, AShardThatIsMissingOrOfAnotherSizeIsNamed) {
   WriteGood();
   dir_.Write("shard.0.mds", first_ + "x");

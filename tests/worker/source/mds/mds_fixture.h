@@ -100,6 +100,24 @@ class MdsTest : public testing::Test {
   void WriteIndex(const std::vector<std::string>& shards) {
     dir_.Write("index.json", IndexJson(shards));
   }
+  // Writes a shard with the columns tokens (bytes) and label (int), the
+  // sample's number; returns a reader that declares both.
+  Node WriteTokens(const std::vector<std::string>& documents,
+                   const std::vector<std::string>& types) {
+    std::vector<std::string> samples;
+    for (const std::string& document : documents)
+      samples.push_back(Little(static_cast<uint32_t>(document.size())) +
+                        document +
+                        Little(static_cast<int64_t>(samples.size())));
+    const std::string shard = Shard(samples);
+    dir_.Write("s.mds", shard);
+    WriteIndex({ShardJson(
+        FileJson("s.mds", shard), "null", documents.size(),
+        {R"(["tokens","label"])", R"(["bytes","int"])", "[null,8]"})});
+    Node reader = Reader({"tokens", "label"});
+    reader.args["types"] = types;
+    return reader;
+  }
   // Writes one shard, compressed.
   void WritePacked(const std::string& packed, const std::string& name,
                    const std::string& hashes = "{}") {

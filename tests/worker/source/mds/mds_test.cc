@@ -146,6 +146,40 @@ TEST_F(MdsTest, BytesAreImagesWhereTheReaderSaysSo) {
   EXPECT_TRUE(absl::IsInvalidArgument(IndexError(reader)));
 }
 
+TEST_F(MdsTest, BytesAreElementsWhereTheReaderSaysSo) {
+  const Node reader = WriteTokens({BytesOfValues<uint16_t>({7, 65535, 1}), "",
+                                   BytesOfValues<uint16_t>({50256})},
+                                  {"uint16[?]", "int64"});
+  const BuiltIndex index = Index(reader);
+  EXPECT_THAT(
+      index.types,
+      ElementsAre(ValueType{ValueType::Kind::kTensor, DType::kUint16, {-1}},
+                  ValueType{ValueType::Kind::kTensor, DType::kInt64, {}}));
+  const auto source = Open(reader);
+  const auto first = source->Read(0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_THAT(ValuesOf<uint16_t>(first->fields[0]), ElementsAre(7, 65535, 1));
+  EXPECT_EQ(first->fields[0].shape, Shape{3});
+  EXPECT_THAT(ValuesOf<int64_t>(first->fields[1]), ElementsAre(0));
+  EXPECT_TRUE(first->fields[1].shape.empty());
+  EXPECT_EQ(source->Read(1)->fields[0].shape, Shape{0});
+  EXPECT_THAT(ValuesOf<uint16_t>(source->Read(2)->fields[0]),
+              ElementsAre(50256));
+}
+
+TEST_F(MdsTest, DeclaredBytesMayHaveMoreAxesOrBeImages) {
+  const std::string rows = BytesOfValues<int32_t>({1, 2, 3, 4, 5, 6});
+  const auto rows_of_three =
+      Open(WriteTokens({rows}, {"int32[?,3]", "int64"}))->Read(0);
+  ASSERT_TRUE(rows_of_three.ok()) << rows_of_three.status();
+  EXPECT_EQ(rows_of_three->fields[0].shape, (Shape{2, 3}));
+  const auto fixed = Open(WriteTokens({rows}, {"int32[6]", "int64"}))->Read(0);
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
+  EXPECT_TRUE(fixed->fields[0].shape.empty());
+  EXPECT_EQ(Index(WriteTokens({rows}, {"encoded", "int64"})).types[0].kind,
+            ValueType::Kind::kEncoded);
+}
+
 TEST_F(MdsTest, CompressedShardsAreUnpackedWhenTheyAreAloneThere) {
   const std::string raw = Shard({Sample("a", 1, "one"), Sample("bb", 2, "")});
   const std::string half = raw.substr(0, raw.size() / 2);
