@@ -45,6 +45,11 @@ bool IsNumber(const ValueType& type) {
 bool IsBytes(const ValueType& type) {
   return type.kind == ValueType::Kind::kEncoded;
 }
+// Bytes of any number are text, too, as readers call strings "bytes".
+bool IsText(const ValueType& type) {
+  return IsBytes(type) ||
+         (type.dtype == DType::kUint8 && type.shape == Shape{-1});
+}
 
 }  // namespace
 
@@ -151,7 +156,7 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
     return Column{.kind = Kind::kIndexed, .name = name.name};
   if (is_output && IsNumber(from_.types[output]))
     return Column{.kind = Kind::kNumber, .name = {}, .output = output};
-  if (is_output && IsBytes(from_.types[output]))
+  if (is_output && IsText(from_.types[output]))
     return Column{.kind = Kind::kText, .name = {}, .output = output};
   if (name.name == "name") return Column{.kind = Kind::kName, .name = {}};
   if (name.name == "bytes") {
@@ -178,7 +183,7 @@ std::vector<std::string> Columns::Known() const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].empty()) continue;
     const ColumnName name{.name = outputs_[i], .length = false};
-    if (IsNumber(from_.types[i]) || IsBytes(from_.types[i]))
+    if (IsNumber(from_.types[i]) || IsText(from_.types[i]))
       known.push_back(TextOf(name));
     if (!IsNumber(from_.types[i]))
       known.push_back(TextOf({.name = outputs_[i], .length = true}));
@@ -195,10 +200,16 @@ absl::Status Columns::Unknown(const ColumnName& name,
       [&](const std::string& each) { return EditDistance(each, text); });
   const bool near =
       nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
+  const bool array =
+      !name.length && std::ranges::find(outputs_, name.name) != outputs_.end();
   return InvalidArgument(
-      "{}: unknown column {}{}; the columns of {} are {}{}", field_, text,
-      near ? fmt::format(", did you mean {}?", *nearest) : "", from_.reader.op,
-      fmt::join(known, ", "), why.empty() ? "" : "; of the files: " + why);
+      "{}: {}; the columns of {} are {}{}", field_,
+      array ? fmt::format("{} is an array, want one number or text", text)
+            : fmt::format(
+                  "unknown column {}{}", text,
+                  near ? fmt::format(", did you mean {}?", *nearest) : ""),
+      from_.reader.op, fmt::join(known, ", "),
+      why.empty() ? "" : "; of the files: " + why);
 }
 
 absl::Status Columns::CheckUse(const ColumnName& name, const Column& column,

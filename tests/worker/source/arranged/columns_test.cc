@@ -217,5 +217,18 @@ TEST_F(ColumnsTest, ThatAreUnknownAreNamed) {
             "length(`odd name`)");
 }
 
+TEST_F(ColumnsTest, BytesOfAnyNumberAreText) {
+  rows_.types[2] = {ValueType::Kind::kTensor, DType::kUint8, {-1}};
+  EXPECT_EQ(*Holding("text like 'a *' and text != 'a dog'"), "100");
+}
+
+TEST_F(ColumnsTest, AnArrayIsNoColumnButItsLengthIs) {
+  EXPECT_EQ(*Holding("length(`odd name`) == 1"), "001");
+  EXPECT_EQ(Message(Holding("`odd name` > 1").status()),
+            "where: `odd name` is an array, want one number or text; the "
+            "columns of readers.parquet are name, id, score, text, "
+            "length(text), length(`odd name`)");
+}
+
 }  // namespace
 }  // namespace leat::worker
