@@ -59,3 +59,13 @@ def test_classes_in_balance_are_the_same_on_other_hosts():
     for step in range(10):
         for so_far in np.sum(rows[: step + 1], axis=0):
             assert abs(so_far - 8 * (step + 1)) <= 1.68
+
+
+def test_weights_by_a_column_and_of_samples_are_the_same_on_other_hosts():
+    whole = run("weigh.py")
+    assert run("weigh.py", "--hosts", "4") == whole
+    column, samples = [[int(number) for number in line.split("rows ")[1].split(",")[0].split()]
+                       for line in whole.splitlines()]
+    assert np.max(np.abs(np.subtract(column, [60, 60, 120]))) <= 1.68
+    shares = np.sqrt([90, 20, 5])  # a class has its samples times their weight
+    assert np.max(np.abs(np.subtract(samples, 240 * shares / np.sum(shares)))) <= 1.68

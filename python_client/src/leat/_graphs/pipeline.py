@@ -190,6 +190,7 @@ class Pipeline:
         weights: Literal["balanced"]
         | Mapping[str, float]
         | Mapping[int, float]
+        | Mapping[int | str, float]
         | Iterable[float]
         | str
         | os.PathLike[str]
