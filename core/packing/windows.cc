@@ -2,6 +2,7 @@
 #include "core/packing/windows.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/packing/fit_window.h"
@@ -109,11 +110,14 @@ absl::StatusOr<PackedRows> PackedRows::Create(
       left < packing.length ? 0 : (left - packing.overlap) / step;
   rows.num_rows_ = fit ? fitted : cut;
   if (rows.num_rows_ == 0) {
+    std::string wanted = absl::StrCat("at least length=", packing.length);
+    if (fit) wanted = "one that is not empty";
+    if (packing.longer == PackLonger::kDrop)
+      wanted = absl::StrCat("one of 1 to length=", packing.length,
+                            ", since longer ones are dropped");
     return absl::InvalidArgumentError(
         absl::StrCat("pack makes no row of ", documents, " documents with ",
-                     elements, " elements together: want ",
-                     fit ? "one that is not empty and not dropped"
-                         : absl::StrCat("at least length=", packing.length)));
+                     elements, " elements together: want ", wanted));
   }
   if (rows.num_rows_ > kMaxRows) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -209,7 +209,7 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
         four = self.hosts(spec, 4, "--resume", two[0][1] / "position")
         self.assertEqual(self.joined(two) + self.joined(four), expected)
 
-    def test_a_mixture_of_packed_sources_and_a_packed_subset(self):
+    def test_a_mixture_of_packed_sources_with_deaths_and_a_resume_on_other_hosts(self):
         graph = packed(self.file, length=128, how="fit")
         sources = [
             {"name": "a", "pipeline": graph},
@@ -221,8 +221,20 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
         spec.write_text(json.dumps({
             "name": "mix", "sources": sources, "shares": [{"from_step": "0", "weights": [5, 3, 2, 2]}],
             "mix_end": "MIX_END_ALL", "seed": 7, "batch": BATCH, "source_field": "source"}))
+        expected = self.oracle_steps(spec, EPOCHS)
         self.start_cluster(workers=2)
-        self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))
+        self.fields = (*self.fields, "source")
+        two = self.hosts(spec, 2, "--stop-after", 5)
+        consumer = self.consumer(spec, "--paced", "--window", 1)
+        consumer.pull(3)
+        self.workers[0].kill9()
+        consumer.pull(2)
+        self.coordinator.kill9()
+        self.restart_coordinator()
+        self.start_worker()
+        four = self.hosts(spec, 4, "--resume", two[0][1] / "position")
+        self.assertEqual(self.joined(two) + self.joined(four), expected)
+        self.assert_oracle(consumer.finish(), expected)
 
     def test_what_cannot_be_packed(self):
         self.start_cluster(workers=1)
@@ -233,6 +245,19 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
         ):
             with self.subTest(wanted):
                 self.assertIn(wanted, self.consumer(self.job(packed(self.file, **args))).finish().error[1])
+
+    def test_a_job_or_a_source_that_is_empty_after_dropping(self):
+        self.start_cluster(workers=1)
+        dropped = packed(self.file, length=8, how="fit", longer="drop")
+        long = {"where": "length >= 20"}
+        wanted = r"pack makes no row of \d+ documents with \d+ elements together: want one of 1 to length=8, since"
+        self.assertRegex(self.consumer(self.job(dropped, selection=long)).finish().error[1], wanted)
+        spec = self.folder / "mix.json"
+        spec.write_text(json.dumps({
+            "name": "mix", "sources": [{"name": "all", "pipeline": packed(self.file, length=8, how="fit")},
+                                       {"name": "none", "pipeline": dropped, "selection": long}],
+            "shares": [{"weights": [1, 1]}], "mix_end": "MIX_END_ALL", "seed": 7, "batch": BATCH}))
+        self.assertRegex(self.consumer(spec).finish().error[1], f'source "none": .*{wanted}')
 
     def test_a_document_that_has_changed_makes_no_wrong_row(self):
         self.start_cluster(workers=1)

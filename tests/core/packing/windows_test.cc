@@ -216,7 +216,12 @@ TEST(PackedRowsTest, ErrorsSayWhatThereIs) {
             "at least length=4096");
   EXPECT_EQ(error({.how = PackHow::kFit, .length = 8}, {{7, 0, 0}}),
             "pack makes no row of 7 documents with 0 elements together: want "
-            "one that is not empty and not dropped");
+            "one that is not empty");
+  EXPECT_EQ(
+      error({.how = PackHow::kFit, .length = 8, .longer = PackLonger::kDrop},
+            {{7, 900, 0}}),
+      "pack makes no row of 7 documents with 900 elements together: want "
+      "one of 1 to length=8, since longer ones are dropped");
   EXPECT_EQ(error({.length = 1}, {}),
             "pack makes no row of 0 documents with 0 elements together: want "
             "at least length=1");
