@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of docs/examples that train on packed tokens and on captions, with JAX and with torch."""
 
+import importlib.util
 import re
 import shutil
 
@@ -86,13 +87,16 @@ def torch_run(folder, ranks, *arguments):
     return first
 
 
-def test_a_transformer_in_torch_resumes_on_as_many_and_on_fewer_processes(tmp_path):
+def test_a_transformer_in_torch_resumes_on_as_many_and_on_fewer_processes(request, tmp_path):
     torch = pytest.importorskip("torch")
     if not torch.distributed.is_available() or torch.cuda.is_available():
         pytest.skip("this torch has no torch.distributed, or would take GPUs")
     whole = torch_run(tmp_path / "whole", 2)
     steps = steps_of(whole)
     assert len(steps) == STEPS and steps[-1][1] < 0.5 * steps[0][1]
+    if importlib.util.find_spec("jax"):
+        in_jax = steps_of(request.getfixturevalue("jax_run")[0])
+        assert [line for line, _ in steps] == [line for line, _ in in_jax], "the same batches"
     assert torch_run(tmp_path / "stopped", 2, "--stop", str(STOP)).splitlines() == whole.splitlines()[:STOP]
     shutil.copytree(tmp_path / "stopped", tmp_path / "one")
     assert torch_run(tmp_path / "stopped", 2).splitlines() == whole.splitlines()[STOP:]
