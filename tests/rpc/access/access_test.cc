@@ -4,7 +4,9 @@
 // certificates are tried over real calls (tests/security/access_test.cc).
 #include "rpc/access/access.h"
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -54,6 +56,26 @@ TEST_F(AccessTest, TheSameTokenReadAgainGivesTheOneBeforeNoMoreTime) {
   access_.ReplaceOwn("the-second-own-token");
   clock_.Advance(hours(1));
   EXPECT_FALSE(Takes("the-first-own-token"));
+}
+
+TEST_F(AccessTest, AnOwnTokenOfTheListCountsByTheListAlone) {
+  const std::string listed =
+      TokenText(std::vector<uint8_t>(kTokenRandomBytes, 7));
+  access_.ReplaceOwn(listed);
+  EXPECT_FALSE(Takes("the-first-own-token")) << "the list does not have it";
+  EXPECT_FALSE(Takes(listed));
+  auto tokens = std::make_shared<AccessTokens>();
+  tokens->tokens.push_back({.id = std::string(TokenId(listed)),
+                            .name = "n",
+                            .role = Role::kOperator,
+                            .sha256 = HashOf(listed)});
+  access_.Replace(tokens);
+  EXPECT_FALSE(Takes("the-first-own-token"));
+  EXPECT_TRUE(Takes(listed));
+  access_.ReplaceOwn("the-second-own-token");
+  EXPECT_FALSE(Takes("the-first-own-token"));
+  EXPECT_TRUE(Takes(listed));
+  EXPECT_TRUE(Takes("the-second-own-token"));
 }
 
 }  // namespace

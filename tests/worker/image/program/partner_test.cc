@@ -89,7 +89,7 @@ class Program {
                                                    outputs.end());
     scratch_.state()->steps_run = 0;
     return program_->Run({.seed = 7,
-                          .epoch = 1,
+                          .epoch = pass,
                           .sample = number,
                           .fields = stored.fields,
                           .step = step,
@@ -121,7 +121,8 @@ class Program {
 
   std::map<uint64_t, Sample> samples;
   std::vector<std::vector<std::byte>> outputs;
-  int asked = 0;  // requests for the partner in the last Run
+  int asked = 0;      // requests for the partner in the last Run
+  uint64_t pass = 1;  // of the row, not of its partner: of a stream they differ
 
  private:
   Graph graph_{.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}}},
@@ -237,6 +238,11 @@ TEST(Beta, OfABatchIsTheStepsAndOfASampleTheSamples) {
   ASSERT_TRUE(program.Run(0, 1, 6).ok());
   EXPECT_NE(program.outputs[0], first[0]);
   EXPECT_EQ(program.outputs[1], first[1]);
+  program.pass = 2;
+  ASSERT_TRUE(program.Run(0, 1, 5).ok());
+  EXPECT_EQ(program.outputs[0], first[0]) << "a step has one, over its passes";
+  EXPECT_EQ(program.outputs[3], first[0]);
+  EXPECT_NE(program.outputs[1], first[1]);
 }
 
 TEST(Where, ComputesTheChosenSideOnly) {
