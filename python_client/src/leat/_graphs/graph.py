@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeAlias, overload
 
 from leat._graphs import unpack
+from leat._graphs.arithmetic import Arithmetic
 from leat._library import native
 from leat.errors import Error, InvalidArgument, PipelineError
 
@@ -70,7 +71,7 @@ class Operation:
         self.number = next(_ORDER_OF_MAKING)
 
 
-class Node:
+class Node(Arithmetic):
     """One output of an operator, while a pipeline is traced.
 
     It has no value. Operators take nodes, and + - * / // & | ^ ~ abs() and comparisons with numbers, lists of numbers
@@ -96,9 +97,6 @@ class Node:
     def __repr__(self) -> str:
         return f"<output {self._output} of fn.{self.op} at {self.where}>"
 
-    def __hash__(self) -> int:
-        return object.__hash__(self)
-
     __bool__: ClassVar[_Forbidden] = _forbidden("a test of the truth (if, while, and, or, not)")
     __iter__: ClassVar[_Forbidden] = _forbidden("iteration or unpacking")
     __len__: ClassVar[_Forbidden] = _forbidden("len()")
@@ -113,85 +111,12 @@ class Node:
     __matmul__: ClassVar[_Forbidden] = __pow__
     __lshift__: ClassVar[_Forbidden] = __pow__
     __rshift__: ClassVar[_Forbidden] = __pow__
-    __array_ufunc__: ClassVar[None] = None  # NumPy leaves `array * node` to the node
 
-    def __add__(self, other: Any) -> Node:
-        return _binary("add", self, other)
+    def _unary(self, op: str) -> Node:
+        return Node(Operation(op, (self,), {}), 0)
 
-    def __radd__(self, other: Any) -> Node:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Node:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Node:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Node:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Node:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Node:
-        return _binary("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Node:
-        return _binary("div", other, self)
-
-    def __floordiv__(self, other: Any) -> Node:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Node:
-        return _binary("floordiv", other, self)
-
-    def __and__(self, other: Any) -> Node:
-        return _binary("bitwise_and", self, other)
-
-    def __or__(self, other: Any) -> Node:
-        return _binary("bitwise_or", self, other)
-
-    def __xor__(self, other: Any) -> Node:
-        return _binary("bitwise_xor", self, other)
-
-    def __rand__(self, other: Any) -> Node:
-        return _binary("bitwise_and", self, other)
-
-    def __ror__(self, other: Any) -> Node:
-        return _binary("bitwise_or", self, other)
-
-    def __rxor__(self, other: Any) -> Node:
-        return _binary("bitwise_xor", self, other)
-
-    def __lt__(self, other: Any) -> Node:
-        return _binary("lt", self, other)
-
-    def __le__(self, other: Any) -> Node:
-        return _binary("le", self, other)
-
-    def __gt__(self, other: Any) -> Node:
-        return _binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> Node:
-        return _binary("ge", self, other)
-
-    def __eq__(self, other: Any) -> Node:  # type: ignore[override]
-        return _binary("eq", self, other)
-
-    def __ne__(self, other: Any) -> Node:  # type: ignore[override]
-        return _binary("ne", self, other)
-
-    def __neg__(self) -> Node:
-        return Node(Operation("neg", (self,), {}), 0)
-
-    def __pos__(self) -> Node:
-        return self
-
-    def __abs__(self) -> Node:
-        return Node(Operation("abs", (self,), {}), 0)
-
-    def __invert__(self) -> Node:
-        return Node(Operation("invert", (self,), {}), 0)
+    def _binary(self, op: str, a: Any, b: Any) -> Node:
+        return Node(Operation(op, (constant(a), constant(b)), {}), 0)
 
 
 _INT32 = range(-(2**31), 2**31)
@@ -258,7 +183,3 @@ def _constant(values: list[Any], dtype: str, shape: list[int]) -> Node:
     if shape:
         args["shape"] = shape
     return Node(Operation("constant", (), args), 0)
-
-
-def _binary(op: str, a: Any, b: Any) -> Node:
-    return Node(Operation(op, (constant(a), constant(b)), {}), 0)

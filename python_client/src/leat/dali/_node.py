@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from leat._graphs import operators
+from leat._graphs.arithmetic import Arithmetic
 from leat._graphs.graph import Node
 from leat._graphs.graph import constant as _constant
 from leat._graphs.graph import user_line
@@ -30,7 +31,7 @@ subscript: Callable[[DataNode, Any], DataNode]
 shape_of: Callable[[DataNode, Any], DataNode]
 
 
-class DataNode:
+class DataNode(Arithmetic):
     """One output of an operator, while a pipeline is defined.
 
     Attributes:
@@ -93,9 +94,6 @@ class DataNode:
         """Returns the same value: the worker decides where it is computed."""
         return self.on("cpu")
 
-    def __hash__(self) -> int:
-        return object.__hash__(self)
-
     def __bool__(self) -> bool:
         raise TypeError(
             f"the truth of {self!r} is asked for (if, while, and, or, not): a pipeline is traced once, before there is "
@@ -108,85 +106,11 @@ class DataNode:
     def __len__(self) -> int:
         raise TypeError(f"{self!r} has no length while the pipeline is defined; .shape() gives a node")
 
-    __array_ufunc__ = None  # NumPy leaves `array * node` to the node
+    def _unary(self, op: str) -> DataNode:
+        return self.like(op)
 
-    def __add__(self, other: Any) -> DataNode:
-        return binary("add", self, other)
-
-    def __radd__(self, other: Any) -> DataNode:
-        return binary("add", other, self)
-
-    def __sub__(self, other: Any) -> DataNode:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> DataNode:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> DataNode:
-        return binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> DataNode:
-        return binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> DataNode:
-        return binary("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> DataNode:
-        return binary("div", other, self)
-
-    def __floordiv__(self, other: Any) -> DataNode:
-        return quotient(self, other)
-
-    def __rfloordiv__(self, other: Any) -> DataNode:
-        return quotient(other, self)
-
-    def __and__(self, other: Any) -> DataNode:
-        return binary("bitwise_and", self, other)
-
-    def __or__(self, other: Any) -> DataNode:
-        return binary("bitwise_or", self, other)
-
-    def __xor__(self, other: Any) -> DataNode:
-        return binary("bitwise_xor", self, other)
-
-    def __rand__(self, other: Any) -> DataNode:
-        return binary("bitwise_and", self, other)
-
-    def __ror__(self, other: Any) -> DataNode:
-        return binary("bitwise_or", self, other)
-
-    def __rxor__(self, other: Any) -> DataNode:
-        return binary("bitwise_xor", self, other)
-
-    def __lt__(self, other: Any) -> DataNode:
-        return binary("lt", self, other)
-
-    def __le__(self, other: Any) -> DataNode:
-        return binary("le", self, other)
-
-    def __gt__(self, other: Any) -> DataNode:
-        return binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> DataNode:
-        return binary("ge", self, other)
-
-    def __eq__(self, other: Any) -> DataNode:  # type: ignore[override]
-        return binary("eq", self, other)
-
-    def __ne__(self, other: Any) -> DataNode:  # type: ignore[override]
-        return binary("ne", self, other)
-
-    def __neg__(self) -> DataNode:
-        return self.like("neg")
-
-    def __pos__(self) -> DataNode:
-        return self
-
-    def __abs__(self) -> DataNode:
-        return self.like("abs")
-
-    def __invert__(self) -> DataNode:
-        return self.like("invert")
+    def _binary(self, op: str, a: Any, b: Any) -> DataNode:
+        return quotient(a, b) if op == "floordiv" else binary(op, a, b)
 
     def __pow__(self, other: Any) -> DataNode:
         if not isinstance(other, int) or isinstance(other, bool) or not 1 <= other <= 16:
