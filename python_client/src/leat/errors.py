@@ -148,26 +148,7 @@ class Unauthenticated(Error, PermissionError):
     code = 16
 
 
-_BY_CODE = {
-    kind.code: kind
-    for kind in (
-        Cancelled,
-        InvalidArgument,
-        DeadlineExceeded,
-        NotFound,
-        AlreadyExists,
-        PermissionDenied,
-        ResourceExhausted,
-        FailedPrecondition,
-        Aborted,
-        OutOfRange,
-        Unimplemented,
-        Internal,
-        Unavailable,
-        DataLoss,
-        Unauthenticated,
-    )
-}
+_BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 
 
 def from_status(code: int, message: str) -> Error:
