@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,14 @@ class Sharding:
         if not self.stick and self.num_shards > 1:
             spec["rotate_parts"] = True
         return spec
+
+
+# The arguments of readers and decoders about shards, with their defaults.
+SHARDING: dict[str, Any] = {
+    each.name: each.default
+    for each in inspect.signature(Sharding.of).parameters.values()
+    if each.kind is each.KEYWORD_ONLY
+}
 
 
 class Source:

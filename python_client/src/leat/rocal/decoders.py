@@ -11,16 +11,11 @@ from leat import fn
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import Refused, operator, refused
-from leat.rocal._source import Encoded, Sharding
+from leat.rocal._source import SHARDING, Encoded, Sharding
 from leat.rocal._tensor import Tensor, constant_of, pixels
 
 __all__ = ["audio", "image", "image_random_crop", "image_raw", "image_slice"]
 
-_SHARDING = {
-    each.name: each.default
-    for each in inspect.signature(Sharding.of).parameters.values()
-    if each.kind is each.KEYWORD_ONLY
-}
 # The location of the data: readers already have it, except for COCO's images.
 _SOURCE = {"path": "", "file_root": "", "annotations_file": ""}
 # rocAL's own names for pad_last_batch, in one version or another.
@@ -40,7 +35,7 @@ _COLORS: dict[types.Color, Any] = {types.RGB: "rgb", types.BGR: "bgr", types.GRA
 def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Tensor]], Callable[..., Any]]:
     """Adds the arguments that all decoders share."""
     where = f"fn.decoders.{name}"
-    shared = {**_SOURCE, **_SHARDING}
+    shared = {**_SOURCE, **SHARDING}
 
     def decorate(function: Callable[..., Tensor]) -> Callable[..., Any]:
         def call(jpegs: Any, **kwargs: Any) -> Tensor:
@@ -49,7 +44,7 @@ def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[...
             own = {key: value for key, value in kwargs.items() if key not in shared and key not in _PADS}
             color = constant_of(f"{where}: output_type", own.pop("output_type", types.RGB), types.Color)
             pads = [kwargs[key] for key in ("pad_last_batch", *_PADS) if key in kwargs]
-            sharding = {key: kwargs[key] for key in _SHARDING if key in kwargs}
+            sharding = {key: kwargs[key] for key in SHARDING if key in kwargs}
             sharding["pad_last_batch"] = pads[0] if pads else True
             known = _known(jpegs.source._arguments)
             jpegs.source.update(where, **{key: kwargs.get(key, "") for key in known})

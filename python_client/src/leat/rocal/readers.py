@@ -13,7 +13,7 @@ from leat._graphs.options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import Refused, operator, refused
-from leat.rocal._source import Encoded, Label, Sharding, Source
+from leat.rocal._source import SHARDING, Encoded, Label, Sharding, Source
 from leat.rocal._tensor import Tensor, constant_of
 from leat.rocal.pipeline import Pipeline
 
@@ -47,9 +47,22 @@ def _path(where: str, value: Any) -> str:
     return text
 
 
+def _files_in(where: str, value: Any) -> str:
+    """Returns the path of a file, or that of a folder as readers take all of its files."""
+    path = _path(where, value)
+    return os.path.join(path, "") if os.path.isdir(path) else path
+
+
 def _reads(source: Source) -> tuple[Encoded, Label]:
     Pipeline.current(source.where).read(source)
     return Encoded(source), Label(source)
+
+
+def _read_shard(source: Source, given: Mapping[str, Any]) -> None:
+    """Makes it the pipeline's reader, of the shard that the reader's arguments name."""
+    sharding = Sharding.of(source.where, **{name: given[name] for name in SHARDING})
+    source.shard(source.where, sharding)
+    Pipeline.current(source.where).read(source)
 
 
 @operator("readers.file", **_OF_DECODERS)
@@ -106,7 +119,7 @@ def cifar10(
     Returns:
         The images: uint8, channels first. Iterators add the labels.
     """
-    where = "fn.readers.cifar10"
+    where, given = "fn.readers.cifar10", locals()
     root = _path(f"{where}: file_root", file_root)
     if constant_of(f"{where}: image_type", image_type, types.Color) is not types.RGB_PLANAR:
         raise Unimplemented(f"{where}: image_type = {image_type!r}; expected types.RGB_PLANAR")
@@ -115,20 +128,7 @@ def cifar10(
         return fn.readers.cifar10(root, prefix=filename_prefix)
 
     source = Source(where, "labelReader", make)
-    source.shard(
-        where,
-        Sharding.of(
-            where,
-            shard_id=shard_id,
-            num_shards=num_shards,
-            random_shuffle=random_shuffle,
-            last_batch_policy=last_batch_policy,
-            pad_last_batch=pad_last_batch,
-            stick_to_shard=stick_to_shard,
-            shard_size=shard_size,
-        ),
-    )
-    Pipeline.current(where).read(source)
+    _read_shard(source, given)
     return Tensor(source.encoded(), "uint8", types.NCHW)
 
 
@@ -154,7 +154,7 @@ def numpy(
     Returns:
         The arrays.
     """
-    where = "fn.readers.numpy"
+    where, given = "fn.readers.numpy", locals()
     paths = [_path(f"{where}: files", each) for each in files]
     if bool(file_root) == bool(paths):
         raise InvalidArgument(f"{where}: file_root = {file_root!r}, {len(paths)} files; expected one of the two")
@@ -166,20 +166,7 @@ def numpy(
 
     source = Source(where, "NumpyReader", make)
     source.has_labels = False
-    source.shard(
-        where,
-        Sharding.of(
-            where,
-            shard_id=shard_id,
-            num_shards=num_shards,
-            random_shuffle=random_shuffle,
-            last_batch_policy=last_batch_policy,
-            pad_last_batch=pad_last_batch,
-            stick_to_shard=stick_to_shard,
-            shard_size=shard_size,
-        ),
-    )
-    Pipeline.current(where).read(source)
+    _read_shard(source, given)
     return Tensor(source.encoded())
 
 
@@ -280,9 +267,7 @@ def tfrecord(path: Any, user_feature_key_map: Any, features: Any, reader_type: i
         )
 
     def make(path: Any, raw: bool = False) -> tuple[Node, Node]:
-        files = _path(f"{where}: path", path)
-        if os.path.isdir(files) and not files.endswith("/"):
-            files += "/"
+        files = _files_in(f"{where}: path", path)
         image, label = fn.readers.tfrecord(
             files,
             features=[user_feature_key_map["image/encoded"], user_feature_key_map["image/class/label"]],
@@ -339,9 +324,7 @@ def webdataset(
     index = [_path(f"{where}: index_paths", each) for each in paths if each]
 
     def make(path: Any) -> tuple[Node, Node | None]:
-        archives = _path(f"{where}: path", path)
-        if os.path.isdir(archives) and not archives.endswith("/"):
-            archives += "/"
+        archives = _files_in(f"{where}: path", path)
         outputs = fn.readers.webdataset(
             archives,
             ext=[image, label] if label else [image],
