@@ -23,8 +23,9 @@
 namespace leat {
 
 inline constexpr size_t kMaxListedNumbers = 100'000;
-// Samples that a worker can sort into groups; also those that weights are of.
-inline constexpr uint64_t kMaxGroupedSamples = uint64_t{1} << 26;
+// Samples that may have weights of their own. A weight has 30 bits, and the sum
+// of all samples' has the 56 of ShareTree::kMaxSum.
+inline constexpr uint64_t kMaxWeighedSamples = uint64_t{1} << 26;
 
 // Numbers of samples, in an order, each once. Exactly one of the three kinds is
 // set, or none: all samples.

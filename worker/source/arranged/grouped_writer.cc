@@ -34,10 +34,9 @@ absl::Status GroupedWriter::Gather() {
     ChosenSamples::Append(pending_[i], std::exchange(group.before, pending_[i]),
                           &group.gaps);
     ++group.samples;
-    if (++gathered_samples_ > kMaxGroupedSamples)
+    if (++gathered_samples_ > most_)
       return ResourceExhausted(
-          "weights: over {} samples in groups: want at most so many",
-          kMaxGroupedSamples);
+          "weights: over {} samples in groups: want at most so many", most_);
   }
   pending_.clear();
   return absl::OkStatus();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GroupedWriter writes the chosen samples group by group (sample_groups.h), in
-// each in the order in which they come. It keeps them all until the end, a byte
-// or two for each (chosen_samples.h).
+// each in the order in which they come. It keeps them all until the end, one to
+// three bytes for each (chosen_samples.h).
 //
 //   comes      7 (cat)  8 (dog)  9 (cat)
 //   written    7 9 | 8                      groups cat 2, dog 1
@@ -23,18 +23,21 @@
 
 namespace leat::worker {
 
+// A listing takes so many samples; in many groups they are some 3 GB.
+inline constexpr uint64_t kMaxGroupedSamples = uint64_t{1} << 30;
+
 class GroupedWriter final : public ItemWriter {
  public:
-  // `base`: for messages.
+  // `base`: for messages. `most`: samples that it takes.
   GroupedWriter(std::unique_ptr<SampleGroups> groups, const Source* base,
-                const SourceLimits& limits)
-      : groups_(std::move(groups)), base_(base), chosen_(limits) {}
+                const SourceLimits& limits, uint64_t most = kMaxGroupedSamples)
+      : groups_(std::move(groups)), base_(base), most_(most), chosen_(limits) {}
 
   absl::Status Begin(const std::string& text, const Digest& base) override {
     return chosen_.Begin(text, base);
   }
   // Errors: those of groups. kInvalidArgument: more than kMaxGroups of them.
-  // kResourceExhausted: over kMaxGroupedSamples.
+  // kResourceExhausted: more samples than it takes.
   absl::Status Add(uint64_t sample) override;
   // kInvalidArgument: no sample is of a group; or as SampleGroups::Named.
   absl::StatusOr<std::string> Finish() override;
@@ -59,6 +62,7 @@ class GroupedWriter final : public ItemWriter {
 
   const std::unique_ptr<SampleGroups> groups_;
   const Source* const base_;
+  const uint64_t most_;
   ChosenWriter chosen_;
   uint64_t added_ = 0, gathered_samples_ = 0;
   std::vector<uint64_t> pending_;

@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<SampleGroups>> GroupsFor(
 // Reads the weights of all samples of a dataset, which messages call `name`.
 // kInvalidArgument: other than `samples` weights, a file of other than numbers
 // or of several axes, or what CheckWeight refuses. kResourceExhausted: over
-// kMaxGroupedSamples. kCancelled: SourceLimits::cancelled. Others: storage's.
+// kMaxWeighedSamples. kCancelled: SourceLimits::cancelled. Others: storage's.
 absl::StatusOr<std::vector<uint32_t>> ReadWeights(const SampleWeights& weights,
                                                   const std::string& name,
                                                   uint64_t samples,

@@ -70,10 +70,10 @@ absl::StatusOr<std::vector<uint32_t>> ReadWeights(const SampleWeights& weights,
                                                   const std::string& name,
                                                   uint64_t samples,
                                                   const SourceLimits& limits) {
-  if (samples > kMaxGroupedSamples)
+  if (samples > kMaxWeighedSamples)
     return ResourceExhausted(
         "weights of the {} samples of dataset \"{}\": want at most {}", samples,
-        name, kMaxGroupedSamples);
+        name, kMaxWeighedSamples);
   if (!weights.uri.empty())
     return ReadWeightFile(weights.uri, name, samples, limits);
   if (weights.list.size() != samples)

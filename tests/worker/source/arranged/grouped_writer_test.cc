@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/arranged/grouped_writer.h"
 
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +47,35 @@ TEST_F(GroupedWriterTest, BlocksHaveNothingToDoWithGroups) {
   EXPECT_GT(sink.sizes.size(), 3u);
   EXPECT_EQ(index->fingerprint, whole->fingerprint);
   EXPECT_EQ(index->groups, whole->groups);
+}
+
+// All samples are of one group.
+class OneGroup final : public SampleGroups {
+ public:
+  absl::StatusOr<std::vector<std::optional<GroupKey>>> KeysOf(
+      std::span<const uint64_t> samples) override {
+    return std::vector<std::optional<GroupKey>>(samples.size(), int64_t{0});
+  }
+  absl::StatusOr<std::vector<Group>> Named(
+      const GroupSizes& sizes) const override {
+    return std::vector<Group>{{.name = "all", .samples = sizes.at(0)}};
+  }
+  std::string What() const override { return "group"; }
+};
+
+TEST_F(GroupedWriterTest, ThereIsAMostOfSamples) {
+  const auto written = [&](uint64_t samples) {
+    GroupedWriter writer(std::make_unique<OneGroup>(), source_.get(), limits_,
+                         100);
+    EXPECT_TRUE(writer.Begin("by label", base_.fingerprint).ok());
+    for (uint64_t i = 0; i < samples; ++i) EXPECT_TRUE(writer.Add(i).ok());
+    return writer.Finish().status();
+  };
+  EXPECT_TRUE(written(100).ok());
+  const absl::Status status = written(101);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(Message(status),
+            "weights: over 100 samples in groups: want at most so many");
 }
 
 // Weights that change make another dataset, also where no item moves.

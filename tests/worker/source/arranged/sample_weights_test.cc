@@ -82,7 +82,7 @@ TEST_F(SampleWeightsTest, ThatDoNotFitAreAnError) {
               HasSubstr("w.npy: weights[2] = nan"));
   EXPECT_THAT(ErrorOf<double>("<c8", {1, 2, 3}),
               HasSubstr("its elements are '<c8'"));
-  samples_ = kMaxGroupedSamples + 1;
+  samples_ = kMaxWeighedSamples + 1;
   EXPECT_EQ(ErrorOf<double>("<f8", {1}),
             "weights of the 67108865 samples of dataset \"cats\": want at most "
             "67108864");
