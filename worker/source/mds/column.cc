@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/pipeline/shape_inference.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -152,6 +153,20 @@ void ConvertMds(const MdsColumn& column, std::span<const std::byte> from,
                 std::span<std::byte> to) {
   if (column.element == MdsElement::kFloat64) return Narrow(from, to.data());
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+absl::Status SetShapeOfBytes(const MdsColumn& column,
+                             std::span<const std::byte> bytes, Shape* shape) {
+  const ValueType& type = column.type;
+  if (column.element != MdsElement::kBytes ||
+      type.kind != ValueType::Kind::kTensor)
+    return absl::OkStatus();
+  if (IsOpen(type)) {
+    *shape = type.shape;
+    shape->front() = static_cast<int64_t>(
+        bytes.size() / (StoredElements(type) * SizeOf(type.dtype)));
+  }
+  return CheckStored(type, bytes, *shape);
 }
 
 }  // namespace leat::worker

@@ -63,4 +63,10 @@ uint64_t ConvertedBytes(const MdsColumn& column, uint64_t stored_bytes);
 void ConvertMds(const MdsColumn& column, std::span<const std::byte> from,
                 std::span<std::byte> to);
 
+// Sets the shape of a converted value of kBytes, which has the sizes that its
+// type leaves open; other values keep theirs. kInvalidArgument: the bytes are no
+// value of the type.
+absl::Status SetShapeOfBytes(const MdsColumn& column,
+                             std::span<const std::byte> bytes, Shape* shape);
+
 }  // namespace leat::worker

@@ -2,20 +2,20 @@
 //
 // An opened index: 40 bytes and two texts per shard. Keeps the sample offsets
 // of the most recently read shards, and the whole of those that had to be
-// unpacked.
+// unpacked. From others, samples that are asked for together come together.
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "core/hash.h"
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/mds/mds.h"
+#include "worker/source/packed/packed_reader.h"
 #include "worker/source/packed/shard_cache.h"
 #include "worker/source/source_storage.h"
 
@@ -37,20 +37,9 @@ struct Shard {
 
 // A shard that is being read.
 struct OpenShard {
-  std::shared_ptr<const StoredFile> file;  // nullptr: unpacked
-  std::vector<std::byte> unpacked;
-  std::vector<uint32_t> offsets;  // samples + 1
+  std::vector<std::byte> unpacked;  // the whole file, if it is compressed
+  std::vector<uint32_t> offsets;    // samples + 1
   uint64_t bytes() const { return unpacked.size() + offsets.size() * 4; }
-
-  absl::Status ReadAt(uint64_t offset, std::span<std::byte> into) const {
-    if (file != nullptr) return file->ReadAt(offset, into);
-    if (offset > unpacked.size() || into.size() > unpacked.size() - offset)
-      return OutOfRange("want {} bytes at {} of {}", into.size(), offset,
-                        unpacked.size());
-    if (!into.empty())
-      std::memcpy(into.data(), unpacked.data() + offset, into.size());
-    return absl::OkStatus();
-  }
 };
 
 uint32_t U32(const std::byte* at) {
@@ -69,8 +58,10 @@ class MdsSource final : public FormatSource {
       : options_(std::move(options)),
         storage_(StorageOf(limits)),
         max_file_bytes_(limits.max_file_bytes),
-        files_(options_.path),
-        open_(limits.max_unpacked_bytes, kOpenShards, limits.unpacked) {}
+        reader_(&files_, &storage_, limits.one_of_many),
+        open_(limits.max_unpacked_bytes, kOpenShards, limits.unpacked) {
+    files_.set_folder(options_.path);
+  }
 
   absl::Status Load(const Node& reader, std::string_view blob);
 
@@ -80,16 +71,25 @@ class MdsSource final : public FormatSource {
   std::string Describe(uint64_t sample) const override {
     const size_t shard = ShardOf(sample);
     return fmt::format("{} sample {}", files_.Shown(shard),
-                       sample - Begin(shard));
+                       sample - First(shard));
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     const size_t shard = ShardOf(sample);
     return RecordPlace{.file = files_.Shown(shard),
-                       .index = sample - Begin(shard)};
+                       .index = sample - First(shard)};
   }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    return std::move(ReadMany({&sample, 1}).front());
+  }
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const override;
 
  private:
+  // The bytes of a sample in its shard.
+  struct Place {
+    std::shared_ptr<const OpenShard> shard;
+    uint64_t begin = 0, bytes = 0;
+  };
   absl::Status LoadHead(const stored::v1::MdsHead& head, const Node& reader);
   absl::Status AddShard(const stored::v1::MdsShard& proto);
   size_t ShardOf(uint64_t sample) const {
@@ -99,12 +99,18 @@ class MdsSource final : public FormatSource {
             [](uint64_t s, const Shard& each) { return s < each.end; }) -
         shards_.begin());
   }
-  uint64_t Begin(size_t shard) const {
+  bool IsPacked(size_t shard) const {
+    return shards_[shard].compression != Compression::kNone;
+  }
+  uint64_t First(size_t shard) const {
     return shard == 0 ? 0 : shards_[shard - 1].end;
   }
   absl::StatusOr<std::shared_ptr<const OpenShard>> Open(size_t shard) const;
   absl::Status UnpackShard(size_t shard, OpenShard* to) const;
   absl::Status LoadOffsets(size_t shard, OpenShard* to) const;
+  absl::StatusOr<Place> Find(uint64_t sample) const;
+  absl::StatusOr<StoredSample> Sample(uint64_t sample,
+                                      std::span<const std::byte> stored) const;
   // Returns the stored bytes of each column in a sample.
   absl::StatusOr<std::vector<std::span<const std::byte>>> Split(
       std::span<const std::byte> sample) const;
@@ -121,6 +127,7 @@ class MdsSource final : public FormatSource {
   std::vector<MdsColumn> types_;   // of the outputs
   FileSet files_;
   std::vector<Shard> shards_;
+  const PackedReader reader_;
   mutable ShardCache<OpenShard> open_;
 };
 
@@ -153,7 +160,8 @@ absl::Status MdsSource::AddShard(const stored::v1::MdsShard& proto) {
   const uint64_t begin = shards_.empty() ? 0 : shards_.back().end;
   if (proto.samples() == 0 || proto.samples() > kMaxSamples - begin ||
       proto.raw_bytes() > UINT32_MAX || proto.file().bytes() > UINT32_MAX ||
-      proto.compression() > static_cast<uint32_t>(Compression::kBrotli))
+      proto.compression() > static_cast<uint32_t>(Compression::kBrotli) ||
+      (proto.compression() == 0 && proto.raw_bytes() != proto.file().bytes()))
     return DataLoss("{}: {} samples in {} bytes, compression {}",
                     proto.file().name(), proto.samples(), proto.raw_bytes(),
                     proto.compression());
@@ -165,8 +173,8 @@ absl::Status MdsSource::AddShard(const stored::v1::MdsShard& proto) {
                            proto.file_hashes().end());
   shard.raw_hashes.assign(proto.raw_hashes().begin(), proto.raw_hashes().end());
   shards_.push_back(std::move(shard));
-  return files_.Add(proto.file().name(), proto.file().bytes(),
-                    proto.file().identity());
+  return files_.Add(JoinUri(options_.path, proto.file().name()),
+                    proto.file().bytes(), proto.file().identity());
 }
 
 absl::Status MdsSource::Load(const Node& reader, std::string_view blob) {
@@ -203,7 +211,8 @@ absl::Status MdsSource::UnpackShard(size_t shard, OpenShard* to) const {
     return ResourceExhausted("{} has {} bytes unpacked: the limit is {}",
                              files_.Shown(shard), info.raw_bytes,
                              max_file_bytes_);
-  const uint64_t stored = to->file->size();
+  ASSIGN_OR_RETURN(const auto file, files_.Open(storage_, shard));
+  const uint64_t stored = file->size();
   if (stored != files_.size(shard))
     return DataLoss("{} has {} bytes, the index says {}", files_.Shown(shard),
                     stored, files_.size(shard));
@@ -211,8 +220,7 @@ absl::Status MdsSource::UnpackShard(size_t shard, OpenShard* to) const {
     return ResourceExhausted("{} has {} bytes: the limit is {}",
                              files_.Shown(shard), stored, max_file_bytes_);
   std::vector<std::byte> packed(stored);
-  RETURN_IF_ERROR(to->file->ReadAt(0, packed));
-  to->file = nullptr;
+  RETURN_IF_ERROR(file->ReadAt(0, packed));
   const auto unpack = [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckHashes(info.file_hashes, packed));
     to->unpacked.resize(info.raw_bytes);
@@ -223,7 +231,7 @@ absl::Status MdsSource::UnpackShard(size_t shard, OpenShard* to) const {
 }
 
 absl::Status MdsSource::LoadOffsets(size_t shard, OpenShard* to) const {
-  const uint64_t samples = shards_[shard].end - Begin(shard);
+  const uint64_t samples = shards_[shard].end - First(shard);
   const uint64_t size = shards_[shard].raw_bytes;
   const uint64_t table = 4 * (samples + 2);
   const auto malformed = [&](std::string_view what) {
@@ -231,12 +239,17 @@ absl::Status MdsSource::LoadOffsets(size_t shard, OpenShard* to) const {
                     what, samples, size);
   };
   if (table > size) return malformed("it is too short");
+  const auto read = [&](uint64_t offset, std::span<uint32_t> into) {
+    const std::span<std::byte> bytes = std::as_writable_bytes(into);
+    if (!IsPacked(shard)) return reader_.Read(shard, offset, bytes);
+    std::memcpy(bytes.data(), to->unpacked.data() + offset, bytes.size());
+    return absl::OkStatus();
+  };
   uint32_t stored = 0;
-  RETURN_IF_ERROR(to->ReadAt(0, std::as_writable_bytes(std::span(&stored, 1))));
+  RETURN_IF_ERROR(read(0, std::span(&stored, 1)));
   if (stored != samples) return malformed("it has another number of samples");
   to->offsets.resize(samples + 1);
-  RETURN_IF_ERROR(
-      to->ReadAt(4, std::as_writable_bytes(std::span(to->offsets))));
+  RETURN_IF_ERROR(read(4, to->offsets));
   if (to->offsets.front() < table || to->offsets.back() > size ||
       !std::is_sorted(to->offsets.begin(), to->offsets.end()))
     return malformed("its offsets of samples are wrong");
@@ -245,18 +258,14 @@ absl::Status MdsSource::LoadOffsets(size_t shard, OpenShard* to) const {
 
 absl::StatusOr<std::shared_ptr<const OpenShard>> MdsSource::Open(
     size_t shard) const {
-  return open_.Get(
-      shard, [&]() -> absl::StatusOr<std::shared_ptr<const OpenShard>> {
-        auto opened = std::make_shared<OpenShard>();
-        ASSIGN_OR_RETURN(opened->file, files_.Open(storage_, shard));
-        if (shards_[shard].compression != Compression::kNone)
-          RETURN_IF_ERROR(UnpackShard(shard, opened.get()));
-        else if (opened->file->size() != shards_[shard].raw_bytes)
-          return DataLoss("{} has {} bytes, want {}", files_.Shown(shard),
-                          opened->file->size(), shards_[shard].raw_bytes);
-        RETURN_IF_ERROR(LoadOffsets(shard, opened.get()));
-        return opened;
-      });
+  return open_.Get(shard,
+                   [&]() -> absl::StatusOr<std::shared_ptr<const OpenShard>> {
+                     auto opened = std::make_shared<OpenShard>();
+                     if (IsPacked(shard))
+                       RETURN_IF_ERROR(UnpackShard(shard, opened.get()));
+                     RETURN_IF_ERROR(LoadOffsets(shard, opened.get()));
+                     return opened;
+                   });
 }
 
 absl::StatusOr<std::vector<std::span<const std::byte>>> MdsSource::Split(
@@ -285,16 +294,6 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> MdsSource::Split(
   return columns;
 }
 
-// Checks bytes that the reader declares to be elements, and sets the shape.
-absl::Status SetShape(const ValueType& type, StoredField* field) {
-  if (IsOpen(type)) {
-    field->shape = type.shape;
-    field->shape[0] = static_cast<int64_t>(
-        field->bytes.size() / (StoredElements(type) * SizeOf(type.dtype)));
-  }
-  return CheckStored(type, field->bytes, field->shape);
-}
-
 absl::StatusOr<StoredSample> MdsSource::Convert(
     const std::vector<std::span<const std::byte>>& columns) const {
   uint64_t total = 0;
@@ -310,41 +309,72 @@ absl::StatusOr<StoredSample> MdsSource::Convert(
     const std::span<std::byte> to(data.get() + at, bytes);
     ConvertMds(types_[i], from, to);
     stored.fields[i].bytes = to;
-    if (types_[i].type.kind == ValueType::Kind::kTensor &&
-        types_[i].element == MdsElement::kBytes)
-      if (const absl::Status fits = SetShape(types_[i].type, &stored.fields[i]);
-          !fits.ok())
-        return Annotate(fits,
-                        fmt::format("column \"{}\"", options_.columns[i]));
+    if (const absl::Status fits =
+            SetShapeOfBytes(types_[i], to, &stored.fields[i].shape);
+        !fits.ok())
+      return Annotate(fits, fmt::format("column \"{}\"", options_.columns[i]));
     at += Aligned(bytes);
   }
   stored.owner = std::move(data);
   return stored;
 }
 
-absl::StatusOr<StoredSample> MdsSource::Read(uint64_t sample) const {
+absl::StatusOr<MdsSource::Place> MdsSource::Find(uint64_t sample) const {
   const size_t shard = ShardOf(sample);
-  ASSIGN_OR_RETURN(const std::shared_ptr<const OpenShard> opened, Open(shard));
-  const uint64_t index = sample - Begin(shard);
-  const uint64_t begin = opened->offsets[index];
-  const uint64_t bytes = opened->offsets[index + 1] - begin;
-  if (bytes > max_file_bytes_)
+  Place place;
+  ASSIGN_OR_RETURN(place.shard, Open(shard));
+  const uint64_t index = sample - First(shard);
+  place.begin = place.shard->offsets[index];
+  place.bytes = place.shard->offsets[index + 1] - place.begin;
+  if (place.bytes > max_file_bytes_)
     return ResourceExhausted("{} has {} bytes: the limit is {}",
-                             Describe(sample), bytes, max_file_bytes_);
-  std::vector<std::byte> stored;
-  std::span<const std::byte> whole;
-  if (opened->file != nullptr) {
-    stored.resize(bytes);
-    RETURN_IF_ERROR(opened->file->ReadAt(begin, stored));
-    whole = stored;
-  } else {
-    whole = std::span(opened->unpacked).subspan(begin, bytes);
-  }
-  const auto columns = Split(whole);
+                             Describe(sample), place.bytes, max_file_bytes_);
+  return place;
+}
+
+absl::StatusOr<StoredSample> MdsSource::Sample(
+    uint64_t sample, std::span<const std::byte> stored) const {
+  const auto columns = Split(stored);
   if (!columns.ok()) return Annotate(columns.status(), Describe(sample));
   absl::StatusOr<StoredSample> converted = Convert(*columns);
   if (!converted.ok()) return Annotate(converted.status(), Describe(sample));
   return converted;
+}
+
+// Samples of an unpacked shard are taken at once, so that one is kept at a time.
+std::vector<absl::StatusOr<StoredSample>> MdsSource::ReadMany(
+    std::span<const uint64_t> samples) const {
+  std::vector<absl::StatusOr<StoredSample>> stored;
+  std::vector<std::vector<std::byte>> bytes(samples.size());
+  std::vector<PackedRead> reads;
+  std::vector<size_t> read_for;  // of each read, in `samples`
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const absl::StatusOr<Place> place = Find(samples[i]);
+    if (!place.ok()) {
+      stored.emplace_back(place.status());
+    } else if (const std::span all(place->shard->unpacked); !all.empty()) {
+      stored.push_back(
+          Sample(samples[i], all.subspan(place->begin, place->bytes)));
+    } else if (place->bytes == 0) {
+      stored.push_back(Sample(samples[i], {}));
+    } else {
+      stored.emplace_back(StoredSample());
+      bytes[i].resize(place->bytes);
+      reads.push_back({.file = ShardOf(samples[i]),
+                       .range = {place->begin, bytes[i]},
+                       .status = {}});
+      read_for.push_back(i);
+    }
+  }
+  reader_.ReadMany(reads);
+  for (size_t r = 0; r < reads.size(); ++r) {
+    const size_t i = read_for[r];
+    if (reads[r].status.ok())
+      stored[i] = Sample(samples[i], bytes[i]);
+    else
+      stored[i] = reads[r].status;
+  }
+  return stored;
 }
 
 }  // namespace

@@ -47,6 +47,21 @@ TEST_F(MdsTest, EachRecordIsReadAlone) {
                   ElementsAre(testing::_, Little(int64_t{-3}), "three")));
 }
 
+TEST_F(MdsTest, SamplesReadTogetherHaveResultsOfTheirOwn) {
+  WriteGood();
+  dir_.Write("shard.0.mds", first_ = Shard({Sample("a", 1, "one"), "", "bb"}));
+  WriteIndex({ShardJson(FileJson("shard.0.mds", first_), "null", 3),
+              ShardJson(FileJson("sub/shard.1.mds", second_), "null", 1)});
+  const auto source = Open(Reader());
+  const auto read = source->ReadMany(std::vector<uint64_t>{3, 0, 1, 2, 0});
+  ASSERT_EQ(read.size(), 5u);
+  EXPECT_EQ(TextOf(read[0]->fields[2]), "three");
+  EXPECT_EQ(TextOf(read[1]->fields[2]), "one");
+  for (const size_t bad : {2, 3})
+    EXPECT_TRUE(absl::IsDataLoss(read[bad].status()));
+  EXPECT_EQ(TextOf(read[4]->fields[2]), "one");
+}
+
 TEST_F(MdsTest, ColumnsComeInTheOrderAsked) {
   WriteGood();
   const auto sample = Open(Reader({"text", "label"}))->Read(0);
