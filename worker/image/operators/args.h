@@ -79,11 +79,4 @@ class FloatArg {
   const ArgInfo* info_ = nullptr;
 };
 
-// Gives the result the shape of the first input.
-inline absl::Status ShapeOfInput(const OperatorCall& call, Tensor* result) {
-  result->rank = call.inputs[0]->rank;
-  result->dims = call.inputs[0]->dims;
-  return absl::OkStatus();
-}
-
 }  // namespace leat::worker

@@ -129,10 +129,6 @@ class Unary : public OperatorKernel {
     return kernel;
   }
 
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
-
   absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
     return ArithmeticForm{.op = op_,
                           .type = type_,

@@ -51,7 +51,7 @@ class AugmentKernel : public OperatorKernel {
       : augmenter_(options) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    RETURN_IF_ERROR(ShapeOfInput(call, result));
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
     return Augmenter::CheckSize(*result);
   }
 
@@ -222,9 +222,6 @@ class AutoAugment final : public AugmentKernel {
 
 class EqualizeKernel final : public OperatorKernel {
  public:
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     Equalize(*call.inputs[0], result);

@@ -70,7 +70,7 @@ class CutMix final : public OperatorKernel {
           "images of {} × {} × {} and {} × {} × {}, want one size",
           image.dims[0], image.dims[1], image.dims[2], other.dims[0],
           other.dims[1], other.dims[2]);
-    return ShapeOfInput(call, result);
+    return OperatorKernel::Shape(call, result);
   }
 
   absl::Status Run(const OperatorCall& call,

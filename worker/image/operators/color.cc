@@ -44,10 +44,6 @@ class BrightnessContrast : public OperatorKernel {
       center_ = std::get<std::vector<double>>(it->second)[0];
   }
 
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
-
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const LinearForm linear, LinearOf(call));
@@ -115,10 +111,6 @@ class ColorTwist : public OperatorKernel {
         contrast_(FloatArg::Of(graph, node, "contrast", 1)),
         dtype_(InputType(graph, node, 0).dtype) {}
 
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
-
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const ColorMatrix matrix, MatrixOf(call));
@@ -174,7 +166,7 @@ class ColorSpaceConversion : public OperatorKernel {
   }
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    RETURN_IF_ERROR(ShapeOfInput(call, result));
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
     result->dims[2] = gray_result_ ? 1 : 3;
     return absl::OkStatus();
   }

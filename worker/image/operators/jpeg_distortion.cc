@@ -112,7 +112,7 @@ class JpegDistortion final : public OperatorKernel {
       : quality_(FloatArg::Of(graph, node, "quality")) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    RETURN_IF_ERROR(ShapeOfInput(call, result));
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
     if (result->dims[0] <= JPEG_MAX_DIMENSION &&
         result->dims[1] <= JPEG_MAX_DIMENSION)
       return absl::OkStatus();

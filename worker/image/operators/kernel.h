@@ -38,9 +38,12 @@ class OperatorKernel {
   virtual ~OperatorKernel() = default;
   // Sets rank and dims of the result, whose dtype is already set. An error is a
   // fault of the sample (kDataLoss, kInvalidArgument), without the operator's
-  // name.
-  virtual absl::Status Shape(const OperatorCall& call,
-                             Tensor* result) const = 0;
+  // name. By default they are those of the first input.
+  virtual absl::Status Shape(const OperatorCall& call, Tensor* result) const {
+    result->rank = call.inputs[0]->rank;
+    result->dims = call.inputs[0]->dims;
+    return absl::OkStatus();
+  }
   // Writes the result's elements to result.data, dense.
   virtual absl::Status Run(const OperatorCall& call,
                            const Tensor& result) const = 0;

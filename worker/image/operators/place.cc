@@ -28,7 +28,7 @@ class Pad final : public OperatorKernel {
               type_.dtype) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    RETURN_IF_ERROR(ShapeOfInput(call, result));
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
     for (const PadRule& rule : rules_) {
       int64_t& side = result->dims[rule.axis];
       const bool fixed = rule.shape > 0 && type_.shape[rule.axis] < 0;
@@ -215,10 +215,6 @@ class Erase final : public OperatorKernel {
         enable_(SampleFlag::Of(graph, node, "enable")),
         fill_(ConstantArg<Floats>(graph, node, "fill_value"),
               InputType(graph, node, 0).dtype) {}
-
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {

@@ -101,10 +101,6 @@ class ChoiceOf : public Scalar {
 // Noise: maps a value to one of the same type, in blocks of floats.
 class Noise : public OperatorKernel {
  public:
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
-
  protected:
   // Calls use(values, count, words) with `count` values and their words.
   template <class Use>
@@ -260,10 +256,6 @@ class SaltAndPepper : public OperatorKernel {
                                                   : -LargestOf(dtype) - 1;
     Store(value("salt_val", LargestOf(dtype)), dtype, salt_);
     Store(value("pepper_val", least), dtype, pepper_);
-  }
-
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
   }
 
   absl::Status Run(const OperatorCall& call,

@@ -39,10 +39,6 @@ class Lookup : public OperatorKernel {
       StoreAs(static_cast<float>(values[i]), dtype, &table_[keys[i] * bytes]);
   }
 
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
-
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
@@ -173,10 +169,6 @@ class Standardize : public OperatorKernel {
     for (const int64_t axis :
          ConstantArg<std::vector<int64_t>>(graph, node, "axes"))
       reduced_[axis] = true;
-  }
-
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
   }
 
   absl::Status Run(const OperatorCall& call,

@@ -37,7 +37,7 @@ class WarpKernel : public OperatorKernel {
   }
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    RETURN_IF_ERROR(ShapeOfInput(call, result));
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
     if (result->dims[0] > kMostSide || result->dims[1] > kMostSide)
       return InvalidArgument(
           "image of {} × {} (width × height), want at most {}", result->dims[1],
@@ -190,10 +190,6 @@ class GaussianBlur final : public OperatorKernel {
   GaussianBlur(const CheckedGraph& graph, uint32_t node)
       : sigma_(FloatArg::Of(graph, node, "sigma")),
         window_(ConstantArg<int64_t>(graph, node, "window_size")) {}
-
-  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    return ShapeOfInput(call, result);
-  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
