@@ -24,12 +24,10 @@ class ExternalSource final : public FormatSource {
   }
 
   uint64_t num_samples() const override { return num_samples_; }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     return FailedPrecondition(
         "{}: it is in no storage, its consumer supplies it", Describe(sample));
   }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return fmt::format("source \"{}\" sample {}", name_, sample);
   }
@@ -43,7 +41,6 @@ class ExternalSource final : public FormatSource {
  private:
   const std::string name_;
   const uint64_t num_samples_;
-  Digest fingerprint_{};
 };
 
 absl::StatusOr<std::unique_ptr<Source>> OpenExternal(

@@ -202,9 +202,10 @@ class Source {
 
 // FormatSource: a source of records of its own. It has the answers of a format
 // whose samples are records, which are read one by one, and whose index holds
-// nothing else.
+// nothing else. It is constant once its index is loaded.
 class FormatSource : public Source {
  public:
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
   absl::StatusOr<uint64_t> FindRecord(uint64_t sample) const override {
     return RecordOf(sample);
   }
@@ -226,7 +227,15 @@ class FormatSource : public Source {
                                         uint64_t sample) const override;
   absl::StatusOr<std::unique_ptr<StoredColumns>> OpenColumns(
       std::span<const std::string> names) const override;
+  const Digest& fingerprint() const override { return fingerprint_; }
   bool waits() const override { return false; }
+
+ protected:
+  FormatSource() = default;
+  explicit FormatSource(const Digest& fingerprint)
+      : fingerprint_(fingerprint) {}
+
+  Digest fingerprint_{};  // set with the index
 };
 
 // The result of listing a dataset.

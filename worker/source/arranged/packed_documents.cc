@@ -34,10 +34,10 @@ PackedDocuments::PackedDocuments(std::shared_ptr<const Source> documents,
                                  std::span<const ValueType> types,
                                  PackedBlock block, const Digest& fingerprint,
                                  const SourceLimits& limits)
-    : documents_(std::move(documents)),
+    : FormatSource(fingerprint),
+      documents_(std::move(documents)),
       pack_(std::move(pack)),
       block_(std::move(block)),
-      fingerprint_(fingerprint),
       assembler_(pack_, types),
       windows_(limits.one_of_many ? kWindowBytesOfOneOfMany : kWindowBytes,
                kMaxWindows, limits.unpacked) {}

@@ -41,13 +41,11 @@ class PackedDocuments final : public FormatSource {
   absl::StatusOr<std::vector<Piece>> PiecesOf(uint64_t row) const;
 
   uint64_t num_samples() const override { return block_.rows().num_rows(); }
-  uint64_t RecordOf(uint64_t row) const override { return row; }
   // A document that is bad, or has another length than its index says, makes
   // its row bad; the error names the document.
   absl::StatusOr<StoredSample> Read(uint64_t row) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> rows) const override;
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t row) const override;
   // Returns the place of the row's first document.
   absl::StatusOr<RecordPlace> Locate(uint64_t row) const override;
@@ -69,7 +67,6 @@ class PackedDocuments final : public FormatSource {
   const std::shared_ptr<const Source> documents_;
   const PackNode pack_;
   const PackedBlock block_;
-  const Digest fingerprint_;
   const RowAssembler assembler_;
   mutable ShardCache<Window> windows_;
 };

@@ -43,8 +43,6 @@ class ArrayRecordSource final : public FormatSource {
   absl::Status Load(const Node& reader, std::string_view blob);
 
   uint64_t num_samples() const override { return files_.back().end; }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const size_t file = FileOf(sample);
     return fmt::format("{} record {}", set_.Shown(file), sample - Begin(file));
@@ -80,7 +78,6 @@ class ArrayRecordSource final : public FormatSource {
   const ValueType type_;
   const Storage& storage_;
   const uint64_t max_file_bytes_;
-  Digest fingerprint_{};
   FileSet set_;
   std::vector<File> files_;
   std::vector<uint64_t> offsets_;  // of chunks, file after file

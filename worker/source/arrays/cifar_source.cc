@@ -70,8 +70,6 @@ class CifarSource final : public FormatSource {
   }
 
   uint64_t num_samples() const override { return ends_.back(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const Place place = PlaceOf(sample);
     return fmt::format("{}: record {}", files_[place.file]->name(),
@@ -128,7 +126,6 @@ class CifarSource final : public FormatSource {
   const Kind& kind_;
   std::vector<OpenedFile> files_;
   std::vector<uint64_t> ends_;  // of each file: one after its last sample
-  Digest fingerprint_{};
 };
 
 // Returns `path` itself, or the matching files in it if it is a folder.

@@ -91,8 +91,6 @@ class IdxSource final : public FormatSource {
   }
 
   uint64_t num_samples() const override { return images_header_.records(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return fmt::format("{}: record {}", images_->name(), sample);
   }
@@ -156,7 +154,6 @@ class IdxSource final : public FormatSource {
   SampleBytes unpacked_;               // nullptr: read from the file
   UnpackedShare held_;                 // for it
   std::unique_ptr<int32_t[]> labels_;  // nullptr: there are none
-  Digest fingerprint_{};
 };
 
 absl::StatusOr<BuiltIndex> Build(const Node& reader,

@@ -51,8 +51,6 @@ class NumpySource final : public FormatSource {
   uint64_t num_samples() const override {
     return rows_ ? num_rows_ : layouts_.size();
   }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return rows_ ? fmt::format("{} row {}", files_.Shown(0), sample)
                  : files_.Shown(sample);
@@ -77,7 +75,6 @@ class NumpySource final : public FormatSource {
 
   const Storage& storage_;
   const uint64_t max_file_bytes_;
-  Digest fingerprint_{};
   bool rows_ = false;
   DType dtype_ = DType::kUint8;
   Shape shape_;  // of a sample; -1 where they differ

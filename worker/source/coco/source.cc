@@ -41,8 +41,6 @@ class CocoSource final : public FormatSource {
                     const SourceLimits& limits);
 
   uint64_t num_samples() const override { return table_.num_samples(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return fmt::format("{} (image {})", table_.files().Shown(sample),
                        table_.at(sample).id);
@@ -73,7 +71,6 @@ class CocoSource final : public FormatSource {
   const Storage& storage_;
   const uint64_t max_bytes_;
   CocoTable table_;
-  Digest fingerprint_{};
 };
 
 absl::Status CocoSource::Load(const Node& reader, std::string_view blob,

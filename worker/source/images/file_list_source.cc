@@ -52,15 +52,13 @@ struct Listing {
 class FileListSource final : public FormatSource {
  public:
   FileListSource(Listing listing, const SourceLimits& limits)
-      : storage_(StorageOf(limits)),
+      : FormatSource(listing.Fingerprint()),
+        storage_(StorageOf(limits)),
         max_file_bytes_(limits.max_file_bytes),
-        fingerprint_(listing.Fingerprint()),
         files_(std::move(listing.files)),
         labels_(std::move(listing.labels)) {}
 
   uint64_t num_samples() const override { return labels_.size(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(sample);
   }
@@ -94,7 +92,6 @@ class FileListSource final : public FormatSource {
  private:
   const Storage& storage_;
   const uint64_t max_file_bytes_;
-  const Digest fingerprint_;
   const FileSet files_;
   const std::vector<int32_t> labels_;
 };

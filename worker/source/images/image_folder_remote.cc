@@ -148,7 +148,6 @@ class RemoteImageFolder final : public FormatSource {
   uint64_t RecordOf(uint64_t sample) const override {
     return sample % files_.count();
   }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(RecordOf(sample));
   }
@@ -180,7 +179,6 @@ class RemoteImageFolder final : public FormatSource {
   const uint64_t max_files_;
   const Storage& storage_;
   FileSet files_;
-  Digest fingerprint_{};
   std::vector<RemoteClass> classes_;  // ascending first_file; none is empty
 };
 

@@ -60,7 +60,6 @@ class ImageFolderSource final : public FormatSource {
   uint64_t RecordOf(uint64_t sample) const override {
     return sample % files_.size();
   }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return PathOf(RecordOf(sample));
   }
@@ -92,7 +91,6 @@ class ImageFolderSource final : public FormatSource {
   std::string root_;                       // on this machine
   bool copied_ = false;
   uint64_t repeat_ = 1;
-  Digest fingerprint_{};
   uint64_t max_file_bytes_ = 0;
   uint64_t max_files_ = 0;
   std::string names_;

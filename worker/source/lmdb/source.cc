@@ -50,8 +50,6 @@ class LmdbSource final : public PackedSource {
   }
 
   uint64_t num_samples() const override { return offsets_.size(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const size_t file = FileOf(sample);
     return fmt::format("{}: value {}, {} bytes at {}", files_.Shown(file),
@@ -194,7 +192,6 @@ class LmdbSource final : public PackedSource {
   std::vector<uint64_t> first_;    // first sample of each file
   std::vector<uint64_t> offsets_;  // by sample
   std::vector<uint32_t> sizes_;
-  Digest fingerprint_{};
 };
 
 absl::StatusOr<std::unique_ptr<Source>> Open(const LmdbKind& kind,

@@ -50,8 +50,6 @@ class ParquetSource final : public FormatSource {
   absl::Status Load(const Node& reader, std::string_view blob);
 
   uint64_t num_samples() const override { return groups_.groups.back().end; }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const uint32_t file = FileOf(sample);
     return fmt::format("{} row {}", groups_.files.Shown(file),
@@ -78,7 +76,6 @@ class ParquetSource final : public FormatSource {
   const ParquetOptions options_;
   const ParquetLibrary& library_;
   const SourceLimits limits_;
-  Digest fingerprint_{};
   ParquetGroups groups_;
   std::vector<uint64_t> first_samples_;  // of each file
   const ParquetPages pages_;

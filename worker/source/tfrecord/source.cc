@@ -54,8 +54,6 @@ class TfrecordSource final : public PackedSource {
 
   absl::Status Load(std::string_view blob, const SourceLimits& limits);
   uint64_t num_samples() const override { return records_.count(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return Shown(PlaceOf(sample));
   }
@@ -97,7 +95,6 @@ class TfrecordSource final : public PackedSource {
   std::vector<uint64_t> begins_;  // offset of these, if all files were one
   std::vector<Begun> begun_;
   RecordTable records_;  // of all files, one after the other
-  Digest fingerprint_{};
 };
 
 // `part` continues the file of the part before it.

@@ -27,8 +27,6 @@ class TokensSource final : public PackedSource {
 
   absl::Status Load(std::string_view blob, const SourceLimits& limits);
   uint64_t num_samples() const override { return documents_.count(); }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const Place place = PlaceOf(sample);
     return fmt::format("{}: {} {} at {}", files_.Shown(place.file),
@@ -91,7 +89,6 @@ class TokensSource final : public PackedSource {
   DType dtype_ = DType::kUint16;
   std::vector<File> places_;
   RecordTable documents_;  // sizes are tokens
-  Digest fingerprint_{};
 };
 
 absl::Status TokensSource::LoadHead(const stored::v1::TokensHead& head) {

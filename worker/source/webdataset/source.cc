@@ -41,8 +41,6 @@ class WebdatasetSource final : public PackedSource {
 
   absl::Status Load(std::string_view blob, const SourceLimits& limits);
   uint64_t num_samples() const override { return places_.size() / outputs_; }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override;
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
 
@@ -91,7 +89,6 @@ class WebdatasetSource final : public PackedSource {
   const uint64_t max_bytes_;
   std::vector<uint64_t> first_;  // first sample of each file
   std::vector<Place> places_;    // sample by sample
-  Digest fingerprint_{};
 };
 
 absl::Status WebdatasetSource::CheckHead(
