@@ -122,18 +122,6 @@ absl::Status CheckImageName(const std::string& path, std::string_view name) {
   return Annotate(CheckName(name), path);
 }
 
-bool IsSafeName(std::string_view name) {
-  if (name.starts_with('/') || name.find('\0') != std::string_view::npos)
-    return false;
-  while (!name.empty()) {
-    const size_t slash = name.find('/');
-    if (name.substr(0, slash) == "..") return false;
-    name.remove_prefix(slash == std::string_view::npos ? name.size()
-                                                       : slash + 1);
-  }
-  return true;
-}
-
 void CountNoImage(std::string_view name, std::string_view where,
                   PassedOverCounts* counts) {
   if (name.starts_with('.')) return;

@@ -27,8 +27,6 @@ struct ListedClass {
 };
 
 bool IsImageName(std::string_view name);
-// True for a name that stays below its directory.
-bool IsSafeName(std::string_view name);
 // Names are sent as text. kFailedPrecondition: `name` is not UTF-8; shows it
 // and its folder `path`.
 absl::Status CheckImageName(const std::string& path, std::string_view name);

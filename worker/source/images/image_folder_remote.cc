@@ -184,7 +184,7 @@ class RemoteImageFolder final : public FormatSource {
 
 absl::Status RemoteImageFolder::AddFile(const std::string& prefix,
                                         const ImageFile& file) {
-  if (file.name().empty() || !IsSafeName(file.name()))
+  if (!StaysBelow(file.name()))
     return DataLoss("the index names a file outside its root");
   const std::string name = prefix + file.name();
   if (file.identity().empty() || file.identity().size() > kMaxIdentityBytes)
@@ -199,7 +199,7 @@ absl::Status RemoteImageFolder::AddFile(const std::string& prefix,
 }
 
 absl::Status RemoteImageFolder::AddClass(const ImageFolderClass& proto) {
-  if (!IsSafeName(proto.directory()))
+  if (!proto.directory().empty() && !StaysBelow(proto.directory()))
     return DataLoss("the index names a directory outside its root");
   if (proto.files().empty()) return absl::OkStatus();
   if (files_.count() + static_cast<uint64_t>(proto.files_size()) > max_files_)

@@ -21,6 +21,7 @@
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/faults/file_error.h"
 #include "worker/source/faults/modified_time.h"
+#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/images/image_folder.h"
 #include "worker/source/images/image_folder_index.h"
@@ -113,7 +114,7 @@ void ImageFolderSource::LookWhetherCopy() const {
 
 absl::Status ImageFolderSource::AddClass(
     const stored::v1::ImageFolderClass& proto) {
-  if (!IsSafeName(proto.directory()))
+  if (!proto.directory().empty() && !StaysBelow(proto.directory()))
     return DataLoss("the index names a directory outside its root");
   if (proto.files().empty()) return absl::OkStatus();
   if (files_.size() + static_cast<uint64_t>(proto.files_size()) > max_files_)
@@ -123,7 +124,7 @@ absl::Status ImageFolderSource::AddClass(
                       .label = proto.label(),
                       .first_file = files_.size()});
   for (const stored::v1::ImageFile& file : proto.files()) {
-    if (file.name().empty() || !IsSafeName(file.name()))
+    if (!StaysBelow(file.name()))
       return DataLoss("the index names a file outside its root");
     names_ += file.name();
     files_.push_back({.name_end = names_.size(),
