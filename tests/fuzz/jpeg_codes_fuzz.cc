@@ -35,18 +35,24 @@ constexpr ImageLimits kLimits = {
 
 enum class What : uint8_t { kSynced, kWindow, kWhole, kDamaged };
 constexpr size_t kWhats = 4;
+constexpr uint8_t kEndMarker = 0xd9;
 What WhatOf(const JpegChoice& choice) {
   return static_cast<What>(choice.flags >> 2 & 3);
 }
 // The index is of a part of the file.
 bool Grows(const JpegChoice& choice) { return (choice.flags & 2) != 0; }
 
-// How often kernels have accepted and refused codes; `marked`: codes with
-// restart markers.
+// The executions until now.
 struct Counts {
-  uint64_t runs = 0;
-  uint64_t accepted[kWhats] = {}, refused[kWhats] = {};
-  uint64_t marked = 0, left = 0;
+  struct Of {
+    uint64_t runs = 0, accepted = 0, refused = 0;
+  };
+  Of what[kWhats];
+  // Executions that compared, by what they had. Samplings: of luma per chroma
+  // sample, across and down.
+  uint64_t gray = 0, sampled[3][3] = {};
+  uint64_t restarts = 0, over_16 = 0, over_256 = 0, cut_off = 0;
+  uint64_t restarts_accepted = 0, left = 0;
 };
 Counts& Counted() {
   static Counts counts;
@@ -54,19 +60,38 @@ Counts& Counted() {
 }
 std::string CountsText() {
   const Counts& c = Counted();
-  const auto of = [&](What what) {
-    const auto i = static_cast<size_t>(what);
-    return fmt::format("{} + {}", c.accepted[i], c.refused[i]);
-  };
-  return fmt::format(
-      "accepted + refused: synced {} (accepted by restart markers {}, indexes "
-      "left {}), window {}, whole {}, damaged {}; nothing to compare in {}",
-      of(What::kSynced), c.marked, c.left, of(What::kWindow), of(What::kWhole),
-      of(What::kDamaged), c.runs - [&] {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < kWhats; ++i) sum += c.accepted[i] + c.refused[i];
-        return sum;
-      }());
+  std::string text = "runs (accepted + refused by kernels):";
+  const char* const names[] = {"synced", "window", "whole", "damaged"};
+  for (size_t i = 0; i < kWhats; ++i)
+    text += fmt::format(" {} {} ({} + {}),", names[i], c.what[i].runs,
+                        c.what[i].accepted, c.what[i].refused);
+  text += fmt::format("\n  of those compared: Y alone {}", c.gray);
+  for (const int across : {1, 2})
+    for (const int down : {1, 2})
+      text += fmt::format(", {}x{} {}", across, down, c.sampled[across][down]);
+  return text + fmt::format(
+                    "; more than 16 MCUs {}, than 256 {}; cut off {}; restart "
+                    "markers {} (accepted {}); indexes left {}",
+                    c.over_16, c.over_256, c.cut_off, c.restarts,
+                    c.restarts_accepted, c.left);
+}
+// True if the file has no end marker, or has one before its end.
+bool CutOff(std::string_view file) {
+  return file.find("\xff\xd9") != file.size() - 2;
+}
+void CountFile(std::span<const std::byte> file, const WindowCodes& codes) {
+  Counts& counts = Counted();
+  const ScanLayout& layout = codes.layout;
+  const uint64_t mcus = uint64_t{layout.columns} * layout.rows;
+  counts.over_16 += mcus > 16;
+  counts.over_256 += mcus > 256;
+  counts.cut_off +=
+      CutOff({reinterpret_cast<const char*>(file.data()), file.size()});
+  counts.restarts += codes.restarts;
+  if (layout.components == 1)
+    ++counts.gray;
+  else
+    ++counts.sampled[codes.window.across][codes.window.down];
 }
 
 // One execution: the thread's memory, and what it decodes.
@@ -136,13 +161,14 @@ Made ByDevice(const Decode& of, const JpegForm* index, bool leave = false) {
   if (!window || !of.decoder.FindCodes(*window, &codes).value_or(false))
     return made;
   made.found = true;
+  CountFile(of.file, codes);
   std::vector<CodePlace> places;
   if (codes.leaves_index)
     places.resize(SeekIndex::PlacesOf(codes.layout, codes.window.end_row));
   auto pixels = PixelsOf(codes, places);
   made.accepted = pixels.has_value();
   if (pixels) made.pixels = *std::move(pixels);
-  Counted().marked += made.accepted && codes.restarts;
+  Counted().restarts_accepted += made.accepted && codes.restarts;
   if (!made.accepted || places.empty()) return made;
   McuForm::Header header{.layout = codes.layout,
                          .file_bytes = static_cast<uint32_t>(of.file.size())};
@@ -164,9 +190,8 @@ void RequireLibjpegs(const Decode& of, const Made& made) {
 
 void Count(What what, const Made& made) {
   if (!made.found) return;
-  Counts& counts = Counted();
-  ++(made.accepted ? counts.accepted
-                   : counts.refused)[static_cast<size_t>(what)];
+  Counts::Of& of = Counted().what[static_cast<size_t>(what)];
+  ++(made.accepted ? of.accepted : of.refused);
 }
 
 // Kernels that find their places by themselves, or by restart markers.
@@ -195,9 +220,13 @@ Made CheckDamaged(const Decode& of, const JpegChoice& choice,
   std::vector<std::byte> changed(of.file.begin(), of.file.end());
   const uint32_t begin =
       static_cast<const SeekIndex&>(index).header().layout.scan_begin;
-  for (size_t i = 0; i < choice.changes; ++i)
-    changed[begin + choice.change[i].at % (changed.size() - begin)] =
-        static_cast<std::byte>(choice.change[i].to);
+  for (size_t i = 0; i < choice.changes; ++i) {
+    const size_t at = begin + choice.change[i].at % (changed.size() - begin);
+    changed[at] = static_cast<std::byte>(choice.change[i].to);
+    // The data end here.
+    if (choice.change[i].to == kEndMarker && at > begin)
+      changed[at - 1] = std::byte{0xff};
+  }
   // Exactly the file's size, so that reads beyond it are detected.
   changed.shrink_to_fit();
   Decode damaged = of;
@@ -211,7 +240,6 @@ Made CheckDamaged(const Decode& of, const JpegChoice& choice,
 
 void Run(std::string_view text) {
   static JpegDecoder& decoder = *new JpegDecoder(kLimits);
-  ++Counted().runs;
   fuzz::Input input(text);
   const JpegChoice choice(input);
   const std::string_view rest = input.Rest();
@@ -222,6 +250,7 @@ void Run(std::string_view text) {
   if (!decoder.Open(of.file).ok()) return;
   const StoredSize size = decoder.header().size;
   const What what = WhatOf(choice);
+  ++Counted().what[static_cast<size_t>(what)].runs;
   of.window = choice.Window(size, 0);
   if (what == What::kSynced) return Count(what, CheckSynced(of));
   if (what == What::kWhole) of.window = WholeOf(decoder);
@@ -232,24 +261,41 @@ void Run(std::string_view text) {
                                      : CheckIndexed(of, *index));
 }
 
+// Draws the kind of comparison. Kernels see no codes of some damaged files, so
+// shares differ to give each kind as many comparisons.
+What DrawWhat(fuzz::Random& random) {
+  const uint64_t draw = random() % 256;
+  if (draw < 57) return What::kSynced;
+  if (draw < 119) return What::kWindow;
+  return draw < 180 ? What::kWhole : What::kDamaged;
+}
+
 // Draws the choice, mostly the codes, and sometimes damage to them.
 void Change(std::string& input, fuzz::Random& random) {
   fuzz::Input from(input);
   JpegChoice choice(from);
   std::string file(from.Rest());
-  choice.flags = static_cast<uint8_t>(random());
+  const What what = DrawWhat(random);
+  choice.flags =
+      static_cast<uint8_t>((random() & 3) | static_cast<uint64_t>(what) << 2);
   for (uint8_t& part : choice.parts) part = static_cast<uint8_t>(random());
-  const What what = WhatOf(choice);
   choice.changes =
       what == What::kDamaged ? 1 + random() % JpegChoice::kMostChanges : 0;
   for (JpegChoice::Change& change : choice.change)
-    change = {static_cast<uint32_t>(random()), static_cast<uint8_t>(random())};
+    change = {static_cast<uint32_t>(random()),
+              random() % 32 == 0 ? kEndMarker : static_cast<uint8_t>(random())};
+  const bool synced = what == What::kSynced;
   auto maker = JpegScanMaker::Of(file);
+  // Progressive files have nothing that could be compared.
+  if (!maker && random() % 16 != 0) {
+    static const std::string& sound =
+        *new std::string(testing::MakeJpeg({.width = 40, .height = 24}));
+    maker.emplace(*JpegScanMaker::Of(sound));
+  }
   // Files with restart markers have no index.
   if (maker && random() % 16 != 0)
-    file = maker->Make(random, what == What::kSynced);
-  if (random() % (what == What::kSynced ? 3 : 16) == 0)
-    JpegScanMaker::Damage(file, random);
+    file = maker->Make(random, {.restarts = synced, .small = !synced});
+  if (random() % (synced ? 3 : 16) == 0) JpegScanMaker::Damage(file, random);
   input = choice.Put() + file;
 }
 

@@ -35,18 +35,25 @@ class JpegScanMaker {
     return maker;
   }
 
-  // Returns a file with drawn codes. `restarts`: some have restart markers.
-  std::string Make(fuzz::Random& random, bool restarts) {
-    random_ = &random;
-    const bool large = Below(16) == 0;
-    width_ = 1 + Below(large ? 400 : 90);
-    height_ = 1 + Below(large ? 120 : 50);
+  struct Kind {
+    bool restarts = false;  // some have restart markers
+    // Most have few MCUs. Threads that find their places need more: 16 MCUs
+    // are one segment's.
+    bool small = false;
+  };
+
+  // Returns a file with drawn codes.
+  std::string Make(fuzz::Random& random, const Kind& kind) {
+    state_ = random();
+    DrawSize(kind.small);
     interval_ =
-        restarts && Below(3) == 0 ? 1 + Below(Below(2) == 0 ? 4 : 60) : 0;
+        kind.restarts && Below(3) == 0 ? 1 + Below(Below(2) == 0 ? 4 : 60) : 0;
     most_dc_ = 1 + static_cast<int32_t>(Below(Below(16) == 0 ? 1000 : 60));
     most_size_ = 1 + Below(Below(16) == 0 ? 10 : 3);
     ends_of_ = 2 + Below(Below(4) == 0 ? 60 : 8);
-    std::string file(jpeg_.substr(0, frame_));
+    std::string file;
+    file.reserve(8192);
+    file += jpeg_.substr(0, frame_);
     for (const size_t side : {height_, width_}) {
       file += static_cast<char>(side >> 8);
       file += static_cast<char>(side);
@@ -67,9 +74,13 @@ class JpegScanMaker {
     for (size_t left = 1 + random() % 3; left > 0; --left) {
       const size_t at = begin + random() % (file.size() - begin);
       const size_t count = 1 + random() % 12;
-      switch (random() % 8) {
+      switch (random() % 9) {
         case 0:
           file[at] = static_cast<char>(random());
+          break;
+        case 8:  // the file is cut off, or ends too early
+          file.resize(std::max(at, begin + 2));
+          if (random() % 4 != 0) file += "\xff\xd9";
           break;
         case 1:
           file.erase(at, std::min(count, file.size() - begin - 2));
@@ -117,7 +128,14 @@ class JpegScanMaker {
   explicit JpegScanMaker(std::string_view jpeg) : jpeg_(jpeg) {}
 
   size_t Byte(size_t at) const { return static_cast<uint8_t>(jpeg_[at]); }
-  size_t Below(size_t end) { return (*random_)() % end; }
+  // REQUIRES: end < 2^32.
+  size_t Below(size_t end) {
+    // SplitMix64: a block takes many draws.
+    uint64_t drawn = state_ += 0x9e3779b97f4a7c15;
+    drawn = (drawn ^ drawn >> 30) * 0xbf58476d1ce4e5b9;
+    drawn = (drawn ^ drawn >> 27) * 0x94d049bb133111eb;
+    return (drawn >> 32) * end >> 32;
+  }
 
   // Finds the frame's height, the scan's header and its data.
   bool Parse() {
@@ -191,6 +209,13 @@ class JpegScanMaker {
     return true;
   }
 
+  // A few are wide, as a row of an index has an entry each 16 MCUs, and some
+  // have several hundred MCUs.
+  void DrawSize(bool small) {
+    const size_t draw = Below(64);
+    width_ = 1 + Below(draw < 9 ? 400 : small ? 56 : 90);
+    height_ = 1 + Below(draw == 0 ? 200 : draw < 9 ? 20 : small ? 40 : 50);
+  }
   void DrawScan() {
     size_t across = 1, down = 1;
     const bool alone = components_.size() == 1;
@@ -254,20 +279,18 @@ class JpegScanMaker {
   void PutCode(const Table& table, size_t symbol) {
     PutBits(table.codes[symbol].bits, table.codes[symbol].length);
   }
+  // REQUIRES: count is at most 16.
   void PutBits(uint32_t bits, int count) {
-    for (int i = count; i-- > 0;) {
-      held_ = held_ << 1 | (bits >> i & 1);
-      if (++held_bits_ == 8) PutByte();
+    held_ = held_ << count | bits;
+    held_bits_ += count;
+    for (; held_bits_ >= 8; held_bits_ -= 8) {
+      const auto byte = static_cast<char>(held_ >> (held_bits_ - 8));
+      *out_ += byte;
+      if (byte == '\xff') *out_ += '\0';
     }
   }
   void Flush() {
-    while (held_bits_ > 0) PutBits(1, 1);
-  }
-  void PutByte() {
-    *out_ += static_cast<char>(held_);
-    if ((held_ & 0xff) == 0xff) *out_ += '\0';
-    held_ = 0;
-    held_bits_ = 0;
+    if (held_bits_ > 0) PutBits(0xffu >> held_bits_, 8 - held_bits_);
   }
 
   const std::string_view jpeg_;
@@ -275,12 +298,12 @@ class JpegScanMaker {
   std::array<Table, 8> tables_;             // of DC and AC, by number
   std::vector<Component> components_;
   // The draw.
-  fuzz::Random* random_ = nullptr;
+  uint64_t state_ = 0;
   size_t width_ = 0, height_ = 0, interval_ = 0, most_size_ = 0, ends_of_ = 0;
   int32_t most_dc_ = 0;
   std::string* out_ = nullptr;
-  uint32_t held_ = 0;
-  int held_bits_ = 0;
+  uint64_t held_ = 0;  // the last bits
+  int held_bits_ = 0;  // how many of them are to be put
 };
 
 }  // namespace leat::worker

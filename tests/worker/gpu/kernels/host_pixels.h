@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <span>
@@ -49,11 +50,14 @@ inline void LaunchJpeg(const DeviceJpeg& image) {
 // Returns the window's pixels, made at `from`: 3 bytes each, or 1.
 inline std::vector<uint8_t> PixelsAt(const std::byte* at,
                                      const BlockWindow& window) {
-  std::vector<uint8_t> pixels;
+  const auto count =
+      static_cast<size_t>(window.window.width * window.window.height);
   const auto* from = reinterpret_cast<const uint8_t*>(at);
-  const int64_t count = window.window.width * window.window.height;
-  for (int64_t i = 0; i < count; ++i, from += window.gray ? 1 : 4)
-    pixels.insert(pixels.end(), from, from + (window.gray ? 1 : 3));
+  if (window.gray) return {from, from + count};
+  std::vector<uint8_t> pixels(3 * count);
+  uint8_t* to = pixels.data();
+  for (size_t i = 0; i < count; ++i, from += 4, to += 3)
+    std::memcpy(to, from, 3);
   return pixels;
 }
 

@@ -4,6 +4,7 @@
 // without one, and to make one.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <random>
 #include <span>
@@ -53,13 +54,14 @@ inline WindowOfJpeg ReadWindow(JpegDecoder& decoder, const Rect& window,
   const size_t channels = gray ? 1 : 3, step = gray ? 1 : 4;
   for (int64_t y = 0; read.status.ok() && y < window.height; y += rows.count) {
     read.status = decoder.ReadRows(&rows);
-    for (int i = 0; read.status.ok() && i < rows.count; ++i)
-      for (int64_t x = 0; x < window.width; ++x) {
-        const uint8_t* const pixel = rows.first +
-                                     static_cast<size_t>(i) * rows.stride +
-                                     static_cast<size_t>(x) * step;
-        read.pixels.insert(read.pixels.end(), pixel, pixel + channels);
-      }
+    for (int i = 0; read.status.ok() && i < rows.count; ++i) {
+      const uint8_t* from = rows.first + static_cast<size_t>(i) * rows.stride;
+      const size_t begin = read.pixels.size();
+      read.pixels.resize(begin + channels * static_cast<size_t>(window.width));
+      uint8_t* to = read.pixels.data() + begin;
+      for (int64_t x = 0; x < window.width; ++x, from += step, to += channels)
+        std::memcpy(to, from, channels);
+    }
   }
   read.damage = decoder.damage();
   read.sound_rows = decoder.sound_rows();
