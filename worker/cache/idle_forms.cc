@@ -2,6 +2,7 @@
 #include "worker/cache/idle_forms.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,18 @@
 #include "core/thread.h"
 
 namespace leat::worker {
+namespace {
+
+// Gives the calling thread a table of descriptors of its own, with the standard
+// streams alone. A process that is killed ends with its last thread, and one of
+// this priority may wait for half a minute for a processor. Its sockets and
+// locks of files would stay open for as long, and its peers would not notice.
+// Fails on kernels before 5.9, where they do.
+void CloseDescriptors() {
+  close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_UNSHARE);
+}
+
+}  // namespace
 
 void IdlePace::Made(MonotonicTime now, Duration ran, bool crowded) {
   if (crowded) {
@@ -182,6 +195,7 @@ void IdleForms::MakerLoop(Maker* maker) {
       LOG_WARN("idle_forms.off reason=\"SCHED_IDLE: {}\"", strerror(error));
     return;
   }
+  CloseDescriptors();
   const std::unique_ptr<FormMaker> makes = options_.make_maker();
   maker->phase = Maker::kFree;
   work_.opened().Notify();

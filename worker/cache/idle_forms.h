@@ -19,6 +19,9 @@
 // They begin when the worker has owed nothing for kLinger, so that short gaps
 // between rows cost nothing.
 //
+// Makers have no descriptors but the standard streams, so that the sockets of a
+// process that is killed close although a maker waits for a processor.
+//
 // SCHED_IDLE gives way only within one group of processes (a cgroup, or a
 // session if the system makes groups of these). Elsewhere it shows: makers end
 // forms while other processes alone could fill all processors (crowd.h). If

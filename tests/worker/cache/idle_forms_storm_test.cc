@@ -2,7 +2,9 @@
 //
 // Idle threads make forms while rows come and go, records change, the cache is
 // full, and the worker drains or stops.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 
 #include <atomic>
 #include <memory>
@@ -25,6 +27,9 @@ constexpr uint64_t kLimit =
     kRecords * (kFileBytes + 300) + kRecords / 2 * kFormBytes;
 
 std::atomic<uint64_t> off_priority{0};
+// A descriptor of the process, and how often a maker had it.
+const int descriptor = eventfd(0, EFD_CLOEXEC);
+std::atomic<uint64_t> with_descriptor{0};
 
 // Reads the file repeatedly, as long as a form would take.
 class BusyMaker final : public FormMaker {
@@ -32,6 +37,7 @@ class BusyMaker final : public FormMaker {
   absl::StatusOr<KeptForm> Make(const FormOrder& order,
                                 const std::atomic<uint32_t>& give_up) override {
     off_priority += sched_getscheduler(0) != SCHED_IDLE;
+    with_descriptor += fcntl(descriptor, F_GETFD) != -1;
     for (int row = 0; row < 20; ++row) {
       if (give_up != 0) return Cancelled("given up");
       for (const std::byte each : order.file) EXPECT_EQ(each, order.file[0]);
@@ -160,6 +166,8 @@ TEST_F(IdleStorm, FormsAreMadeBetweenRowsUntilTheWorkerDrains) {
   scheduler_->Stop();
   idle_.Stop();
   EXPECT_EQ(off_priority, 0u);
+  ASSERT_NE(fcntl(descriptor, F_GETFD), -1);
+  EXPECT_EQ(with_descriptor, 0u);
   const IdleForms::Stats stats = idle_.stats();
   EXPECT_GE(stats.took, Duration(0));
 }
