@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "core/log_text.h"
+#include "core/printable.h"
 #include "core/status.h"
 #include "spdlog/formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -205,15 +206,7 @@ std::string_view Bounded(const spdlog::details::log_msg& msg) {
 }
 
 void AppendPrintable(std::string_view text, std::string* line) {
-  for (char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '\n')
-      *line += "\\n";
-    else if (byte < 0x20 || byte == 0x7F)
-      fmt::format_to(std::back_inserter(*line), "\\x{:02x}", byte);
-    else
-      *line += c;
-  }
+  *line += Printable(text);
 }
 
 std::string EscapedQuotes(std::string_view text) {

@@ -84,9 +84,11 @@ TEST(Log, AQuotedValueEndsWhereTheFormatSays) {
 }
 
 TEST(Log, CannotBeForgedByNewlinesOrEscapes) {
-  const std::string text = Logged(
-      LogFormat::kText, [] { LOG_ERROR("path={}", "a\nb\x1b[31m\r\x7f"); });
-  EXPECT_THAT(text, HasSubstr("path=a\\nb\\x1b[31m\\x0d\\x7f\n"));
+  const std::string text = Logged(LogFormat::kText, [] {
+    LOG_ERROR("path={}", "a\nb\x1b[31m\r\x7f\u009b2J\u202ec\xff");
+  });
+  EXPECT_THAT(text,
+              HasSubstr("path=a\\nb\\x1b[31m\\r\\x7f\\x9b2J\\u202ec\\xff\n"));
 }
 
 TEST(Log, BoundsALine) {

@@ -7,42 +7,11 @@
 
 #include "absl/strings/escaping.h"
 #include "core/plan/plan.h"
+#include "core/printable.h"
 #include "fmt/format.h"
 
 namespace leat::cli {
 namespace {
-
-struct CodePoint {
-  uint32_t value = 0;
-  size_t bytes = 0;
-};
-
-// Returns the first character of non-empty `text`; nullopt: not UTF-8 (overlong
-// forms, surrogates and values above U+10FFFF are not).
-std::optional<CodePoint> Decode(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return CodePoint{first, 1};
-  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return std::nullopt;
-  uint32_t value = first & (0xFF >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return std::nullopt;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kLeast[length] || value > 0x10FFFF ||
-      (value >= 0xD800 && value <= 0xDFFF)) {
-    return std::nullopt;
-  }
-  return CodePoint{value, length};
-}
-
-bool SteersTerminal(uint32_t c) {
-  return c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0x200E || c == 0x200F ||
-         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) ||
-         c == 0xFEFF;
-}
 
 size_t Columns(uint32_t c) {
   if ((c >= 0x300 && c <= 0x36F) || c == 0x200B || c == 0x200D) return 0;
@@ -57,36 +26,10 @@ size_t Columns(uint32_t c) {
 
 }  // namespace
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::optional<CodePoint> c = Decode(text);
-    const size_t bytes = c ? c->bytes : 1;
-    if (!c) {
-      out += fmt::format("\\x{:02x}", static_cast<uint8_t>(text[0]));
-    } else if (!SteersTerminal(c->value)) {
-      out += text.substr(0, bytes);
-    } else if (c->value == '\n') {
-      out += "\\n";
-    } else if (c->value == '\t') {
-      out += "\\t";
-    } else if (c->value == '\r') {
-      out += "\\r";
-    } else if (c->value < 0x100) {
-      out += fmt::format("\\x{:02x}", c->value);
-    } else {
-      out += fmt::format("\\u{:04x}", c->value);
-    }
-    text.remove_prefix(bytes);
-  }
-  return out;
-}
-
 size_t DisplayWidth(std::string_view text) {
   size_t width = 0;
   while (!text.empty()) {
-    const std::optional<CodePoint> c = Decode(text);
+    const std::optional<CodePoint> c = DecodeUtf8(text);
     width += c ? Columns(c->value) : 1;
     text.remove_prefix(c ? c->bytes : 1);
   }
@@ -99,7 +42,7 @@ std::string Clip(std::string_view text, size_t width) {
   std::string out;
   size_t used = 1;  // the ellipsis
   while (!text.empty()) {
-    const std::optional<CodePoint> c = Decode(text);
+    const std::optional<CodePoint> c = DecodeUtf8(text);
     const size_t bytes = c ? c->bytes : 1;
     used += c ? Columns(c->value) : 1;
     if (used > width) break;
@@ -115,7 +58,7 @@ std::string ClipMiddle(std::string_view text, size_t width) {
   const size_t tail = (width - 1) / 2;
   std::string_view end = text;
   for (size_t left = all; left > tail;) {  // no character is cut in two
-    const std::optional<CodePoint> c = Decode(end);
+    const std::optional<CodePoint> c = DecodeUtf8(end);
     left -= c ? Columns(c->value) : 1;
     end.remove_prefix(c ? c->bytes : 1);
   }

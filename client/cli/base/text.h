@@ -11,13 +11,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/printable.h"
 
 namespace leat::cli {
-
-// Returns `text` with everything that could control a terminal made visible:
-// control characters (C0, DEL, C1), bidirectional overrides and bytes that are
-// not UTF-8 become \n, \t, \xNN or \uNNNN. Other text is unchanged.
-std::string Printable(std::string_view text);
 
 // Returns the columns of printable UTF-8 on a terminal: East Asian wide
 // characters take two, combining ones none.
