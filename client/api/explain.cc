@@ -37,7 +37,7 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
                  ExplainMethod<Request, Response> method,
                  const Request& request, absl::Time deadline,
                  Response* response) {
-  const rpc::Security& security = job.connection()->control.security();
+  const rpc::Security security = job.connection()->control.security();
   const auto ask = [&](const std::string& address, bool last) {
     const auto stub =
         v1::ExplainService::NewStub(rpc::MakeChannel(address, security));

@@ -62,7 +62,7 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.job = info.spec.name;
   for (const DatasetInfo& dataset : info.datasets)
     options.datasets.push_back({dataset.id, dataset.shards});
-  options.links = GrpcLinks(job->connection()->control.security());
+  options.links = GrpcLinks(job->connection()->control.credentials());
   options.probe = [connection = job->connection()](const std::string& address) {
     return connection->WhatHinders(address);
   };

@@ -30,9 +30,11 @@ std::function<double()> RandomFractions();
 // Connection is thread-safe.
 struct Connection {
   Connection(std::unique_ptr<PrivateService> its_lease, std::string address,
-             rpc::Security security, absl::Duration timeout)
+             rpc::Security security, absl::Duration timeout,
+             std::string token_file)
       : lease(std::move(its_lease)),
-        control(std::move(address), std::move(security), timeout),
+        control(std::move(address), std::move(security), timeout,
+                std::move(token_file)),
         admin(control) {}
   const std::unique_ptr<PrivateService> lease;  // null: not a private service
   Control control;

@@ -140,16 +140,17 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
   }
   RETURN_IF_ERROR(CheckThreads());
   std::unique_ptr<client::PrivateService> lease;
-  std::string address = options.address;
+  std::string address = options.address, token_file = options.access_token_file;
   if (address.empty()) {
     ASSIGN_OR_RETURN(lease, Lease(options));
     address = lease->address();
     security = {.token = lease->token()};
+    token_file.clear();
   }
   client::KeepReceiveMemory();
   auto connection = std::make_shared<client::Connection>(
       std::move(lease), std::move(address), std::move(security),
-      options.timeout);
+      options.timeout, std::move(token_file));
   RETURN_IF_ERROR(connection->control.Connect(deadline));
   auto state = std::make_unique<State>();
   state->connection = std::move(connection);

@@ -110,6 +110,7 @@ absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view text) {
       text,
       {{"address", Text(&options.address)},
        {"access_token", Text(&options.access_token)},
+       {"access_token_file", Text(&options.access_token_file)},
        {"ca_pem", Text(&options.ca_pem)},
        {"cert_pem", Text(&options.cert_pem)},
        {"key_pem", Text(&options.key_pem)},

@@ -78,18 +78,20 @@ absl::Status NoCoordinator(const std::string& address) {
 }  // namespace
 
 Control::Control(std::string address, rpc::Security security,
-                 absl::Duration timeout)
+                 absl::Duration timeout, std::string token_file)
     : address_(std::move(address)),
-      security_(std::move(security)),
+      credentials_(std::make_shared<Credentials>(std::move(security),
+                                                 std::move(token_file))),
       timeout_(timeout),
-      channel_(rpc::MakeChannel(address_, security_, kMaxReceiveBytes)),
+      channel_(
+          rpc::MakeChannel(address_, credentials_->Now(), kMaxReceiveBytes)),
       admin_(v1::AdminService::NewStub(channel_)),
       coordinator_(v1::CoordinatorService::NewStub(channel_)),
       pools_(v1::PoolService::NewStub(channel_)) {}
 
 void Control::Prepare(grpc::ClientContext* context,
                       absl::Duration timeout) const {
-  rpc::PrepareCall(security_, absl::ToChronoNanoseconds(timeout), context);
+  rpc::PrepareCall(security(), absl::ToChronoNanoseconds(timeout), context);
 }
 
 // The connection and the clock show whether an error came from the coordinator
@@ -147,7 +149,7 @@ absl::Status Control::Connect(absl::Time deadline) {
         Message(last).find("not tried") != std::string_view::npos)
       last = status;
     if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
-      handshakes.Try(address_, security_, left);
+      handshakes.Try(address_, security(), left);
     if (handshakes.settled()) return Unavailable("{}", handshakes.trouble());
     // Returns early when the connection's state changes.
     channel_->WaitForStateChange(
@@ -195,12 +197,12 @@ absl::Status Control::WatchPool(
 }
 
 Session::Opener Control::Sessions() const {
-  return [stub = coordinator_, channel = channel_,
-          security = security_](std::shared_ptr<Session::Receiver> receiver) {
+  return [stub = coordinator_, channel = channel_, credentials = credentials_](
+             std::shared_ptr<Session::Receiver> receiver) {
     using Request = v1::ConsumerSessionRequest;
     using Response = v1::ConsumerSessionResponse;
     return rpc::ClientStream<Response, Request>::Start(
-        security, kMaxQueuedReports,
+        credentials->Now(), kMaxQueuedReports,
         [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
           return stub->PrepareAsyncConsumerSession(context, queue);
         },

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/coordinator/consumer_session.h"
+#include "client/coordinator/credentials.h"
 #include "grpcpp/channel.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
@@ -23,7 +24,9 @@ namespace leat::client {
 
 class Control {
  public:
-  Control(std::string address, rpc::Security security, absl::Duration timeout);
+  // `token_file`: as in Credentials.
+  Control(std::string address, rpc::Security security, absl::Duration timeout,
+          std::string token_file = {});
 
   // Calls Hello, which is cheap for the coordinator, until it answers or
   // `deadline`. kUnavailable: no answer (names address and reason); at once if
@@ -96,7 +99,10 @@ class Control {
   Session::Opener Sessions() const;
 
   const std::string& address() const { return address_; }
-  const rpc::Security& security() const { return security_; }
+  const std::shared_ptr<const Credentials>& credentials() const {
+    return credentials_;
+  }
+  rpc::Security security() const { return credentials_->Now(); }
   absl::Duration timeout() const { return timeout_; }
 
  private:
@@ -105,7 +111,7 @@ class Control {
                    const grpc::ClientContext& context) const;
 
   const std::string address_;
-  const rpc::Security security_;
+  const std::shared_ptr<const Credentials> credentials_;
   const absl::Duration timeout_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::AdminService::Stub> admin_;

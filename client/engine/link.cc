@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "client/coordinator/credentials.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "grpcpp/channel.h"
@@ -100,9 +101,10 @@ struct StreamChannel {
 
 }  // namespace
 
-LinkFactory GrpcLinks(const rpc::Security& security) {
-  return [security](const std::string& address,
-                    std::shared_ptr<LinkHandler> handler) {
+LinkFactory GrpcLinks(std::shared_ptr<const Credentials> credentials) {
+  return [credentials = std::move(credentials)](
+             const std::string& address, std::shared_ptr<LinkHandler> handler) {
+    const rpc::Security security = credentials->Now();
     auto connection =
         std::make_shared<StreamChannel>(rpc::MakeChannel(address, security));
     const auto bind = [&connection](grpc::ClientContext* context,

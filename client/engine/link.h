@@ -15,11 +15,9 @@
 #include "leat/v1/worker.pb.h"
 #include "rpc/call/raw_frame.h"
 
-namespace leat::rpc {
-struct Security;
-}
-
 namespace leat::client {
+
+class Credentials;
 
 // Calls are serial.
 class LinkHandler {
@@ -45,6 +43,6 @@ using LinkFactory = std::function<std::shared_ptr<Link>(
 // Makes links by WorkerService.Rows. Over plaintext TCP, messages carry
 // checksums: one that does not match ends the stream with kDataLoss, before any
 // of its data is used.
-LinkFactory GrpcLinks(const rpc::Security& security);
+LinkFactory GrpcLinks(std::shared_ptr<const Credentials> credentials);
 
 }  // namespace leat::client

@@ -38,12 +38,12 @@ struct ConnectOptions {  // how to reach a service, or a private one
   // the same options in the same working directory. The first process starts
   // them; they stop when the last one ends.
   std::string address;
-  std::string access_token;  // an access token of the service
-  std::string ca_pem;        // trusted roots; if set, TLS is used
-  std::string cert_pem;      // this client's certificate; needs key_pem
+  std::string access_token;       // an access token of the service
+  std::string access_token_file;  // where it came from, and is read again
+  std::string ca_pem;             // trusted roots; if set, TLS is used
+  std::string cert_pem;           // this client's certificate; needs key_pem
   std::string key_pem;
-  absl::Duration timeout =
-      absl::Seconds(10);  // for connecting, and for calls without their own
+  absl::Duration timeout = absl::Seconds(10);  // of calls without their own
 
   // Only the private service uses these.
   std::string daemon_dir;  // folder of leat-coordinator and leat-worker; empty:

@@ -67,8 +67,8 @@ LEAT_EXPORT char* leat_operators_json(void);
 LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
                                              char** schema_json);
 
-/* Connects to a service. `options_json`: {"address", "access_token", "ca_pem", "cert_pem", "key_pem",
- * "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads",
+/* Connects to a service. `options_json`: {"address", "access_token", "access_token_file", "ca_pem",
+ * "cert_pem", "key_pem", "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads",
  * "embedded_cache_bytes", "embedded_disk_cache", "embedded_disk_cache_bytes",
  * "embedded_devices"}, all optional, as in leat::ConnectOptions; an unknown key
  * is an error. Without an address: a private service. */

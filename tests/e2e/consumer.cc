@@ -45,8 +45,9 @@ namespace leat {
 namespace {
 
 struct Flags {
-  std::string address, access_token, tls_ca, tls_cert, tls_key, spec, get,
-      resume, position_out, dump, daemon_dir, log_level = "warn";
+  std::string address, access_token, access_token_file, tls_ca, tls_cert,
+      tls_key, spec, get, resume, position_out, dump, daemon_dir,
+      log_level = "warn";
   std::vector<uint32_t> rows;  // first, end
   uint64_t epochs = 1;
   uint64_t stop_after = 0;  // 0: at the end
@@ -187,6 +188,7 @@ absl::Status Run(const Flags& flags) {
   ConnectOptions connect;
   connect.address = flags.address;
   connect.access_token = flags.access_token;
+  connect.access_token_file = flags.access_token_file;
   if (!flags.tls_ca.empty()) connect.ca_pem = ReadFile(flags.tls_ca);
   if (!flags.tls_cert.empty()) connect.cert_pem = ReadFile(flags.tls_cert);
   if (!flags.tls_key.empty()) connect.key_pem = ReadFile(flags.tls_key);
@@ -231,6 +233,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app{"A training host without a trainer, for tests"};
   app.add_option("--address", flags.address)->envname("LEAT_COORDINATOR");
+  app.add_option("--access-token-file", flags.access_token_file);
   app.add_option("--access-token", flags.access_token)
       ->envname("LEAT_ACCESS_TOKEN");
   app.add_option("--tls-ca", flags.tls_ca, "file: roots to trust, PEM");

@@ -95,6 +95,20 @@ class Hostile(HostileTrainer):
             self.assertIn("--allow", self.gets_nothing(what, selection={"samples": {"uri": str(path)}}), what)
         self.works()
 
+    def test_a_training_outlives_its_access_token(self):
+        token = self.folder / "trainer-token"
+        token.write_text(self.trainer)
+        consumer = self.consumer(self.spec(), "--access-token-file", token, *self.tls("vision"), "--paced", "--window",
+                                 1, "--timeout-s", "20", "--row-timeout-s", "20", epochs=cluster.EPOCHS)
+        consumer.pull(2)
+        successor = self.leat("access", "create", "--role", "trainer", "--name", "vision").stdout
+        token.write_text("")  # as a moment before it is written
+        consumer.pull(1)
+        token.write_text(successor)
+        self.leat("access", "revoke", self.trainer.split("_")[1])
+        self.assertIsNone(consumer.finish().error)
+        self.assertEqual(consumer.steps, self.expected)
+
     def test_it_changes_nothing_that_is_not_its_own(self):
         self.works()
         (self.folder / "trainer-token").write_text(self.trainer)

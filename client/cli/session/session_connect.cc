@@ -72,6 +72,7 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   connect.address = address();
   const CredentialSources sources = credentials();
   ASSIGN_OR_RETURN(connect.access_token, AccessToken(sources));
+  connect.access_token_file = sources.token_file;
   const auto read = [](std::string_view flag, const std::string& path,
                        std::string& pem) -> absl::Status {
     if (path.empty()) return absl::OkStatus();

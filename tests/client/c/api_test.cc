@@ -188,9 +188,9 @@ TEST(CApi, WrongOptionsNameKeyValueAndWhatWasExpected) {
   const auto connect = [&service](const char* options) {
     return Text(leat_connect(options, &service));
   };
-  EXPECT_THAT(
-      connect("{\"adress\": \"x\"}"),
-      HasSubstr("unknown key \"adress\"; known: access_token, address"));
+  EXPECT_THAT(connect("{\"adress\": \"x\"}"),
+              HasSubstr("unknown key \"adress\"; known: access_token, "
+                        "access_token_file, address"));
   EXPECT_THAT(connect("{\"address\": 5}"),
               HasSubstr("address is 5; want a string"));
   EXPECT_THAT(connect("{\"timeout_s\": -1}"), HasSubstr("timeout_s is -1"));

@@ -58,7 +58,8 @@ def connect(
         access_token: the secret that every caller of the service must present. None: `access_token_file`,
             LEAT_ACCESS_TOKEN, or the file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an
             iterator.)
-        access_token_file: a file with the access token.
+        access_token_file: a file with the access token. It is read again while the script runs, so the token can be
+            replaced.
         ca: a PEM file of the authorities to trust, or "system" for those that this machine trusts; either enables TLS.
             None: the value of LEAT_TLS_CA.
         cert: with `key`: PEM files of this client's certificate and key. None: the files LEAT_TLS_CERT, LEAT_TLS_KEY.
@@ -109,7 +110,8 @@ def connect(
                 "%s is an option of a private service and is not used: LEAT_COORDINATOR is %s", name, address
             )
         options["address"] = address
-        options["access_token"] = credentials.access_token(access_token, access_token_file, environ)
+        token = credentials.access_token(access_token, access_token_file, environ)
+        options["access_token"], options["access_token_file"] = token
         options["ca_pem"] = credentials.pem("ca", ca, environ)
         options["cert_pem"] = credentials.pem("cert", cert, environ)
         options["key_pem"] = credentials.pem("key", key, environ)

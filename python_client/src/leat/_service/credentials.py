@@ -22,22 +22,27 @@ def variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
     return value
 
 
-def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """Returns the access token itself, that of a file, or the environment's; None: there is none."""
+def access_token(
+    token: str | None, path: Path, environ: Mapping[str, str] = os.environ
+) -> tuple[str | None, str | None]:
+    """Returns the access token itself, that of a file, or the environment's, and the file that it is of; None: there is
+    none. The path is absolute, since the file is read again while the script runs."""
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     if token is not None:
         if not isinstance(token, str):
             raise InvalidArgument(f"access_token is {type(token).__name__}; expected a text")
-        return _checked("access_token", token) if token.strip() else token
+        return _checked("access_token", token) if token.strip() else token, None
     name = "access_token_file"
     if path is None:
         token = variable("LEAT_ACCESS_TOKEN", environ)
         if token is not None:
-            return _checked("LEAT_ACCESS_TOKEN", token)
+            return _checked("LEAT_ACCESS_TOKEN", token), None
         name, path = "LEAT_ACCESS_TOKEN_FILE", variable("LEAT_ACCESS_TOKEN_FILE", environ)
     text = file_text(name, path)
-    return None if text is None else _checked(f"{name} = {os.fspath(path or '')!r}", text)
+    if text is None or path is None:
+        return None, None
+    return _checked(f"{name} = {os.fspath(path)!r}", text), os.path.abspath(path)
 
 
 def _checked(what: str, text: str) -> str:

@@ -160,14 +160,19 @@ def test_the_environment_gives_the_address_and_what_the_service_asks_for(monkeyp
         monkeypatch.setenv(f"LEAT_{name.upper()}", str(tmp_path / name))
     assert "private" not in repr(leat.connect())
     assert connected["access_token"] == "access_token_file_of_the_environment"
+    assert connected["access_token_file"] == str(tmp_path / "access_token_file")  # it is read again
     for name in ("ca", "cert", "key"):
         assert connected[f"{name}_pem"] == f"tls_{name}_of_the_environment\n"
     (tmp_path / "mine").write_text("mine")
     leat.connect(access_token="given", ca=tmp_path / "mine")
     assert (connected["access_token"], connected["ca_pem"]) == ("given", "mine")
+    assert "access_token_file" not in connected
     monkeypatch.setenv("LEAT_ACCESS_TOKEN", "itself")
     leat.connect()
     assert connected["access_token"] == "itself"
+    monkeypatch.chdir(tmp_path)
+    leat.connect(access_token_file="mine")
+    assert connected["access_token_file"] == str(tmp_path / "mine")
     monkeypatch.setenv("LEAT_TLS_KEY", str(tmp_path / "absent"))
     with pytest.raises(leat.InvalidArgument, match="LEAT_TLS_KEY = .*No such file"):
         leat.connect()
