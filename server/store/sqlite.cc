@@ -120,21 +120,27 @@ namespace {
 
 // SQLite creates files that every user may read, and its journal with the
 // permissions of the database. Jobs name addresses with passwords in them.
-void KeepFromOthers(const std::string& file) {
+// kFailedPrecondition: it is a link, beyond which SQLite would create the file.
+absl::Status KeepFromOthers(const std::string& file) {
   const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                       S_IRUSR | S_IWUSR);
   struct stat found {};
-  if (fd >= 0)
+  if (fd >= 0) {
     close(fd);
-  else if (stat(file.c_str(), &found) == 0 && (found.st_mode & S_IRWXO) != 0)
-    chmod(file.c_str(), found.st_mode & (S_IRWXU | S_IRWXG));
+  } else if (lstat(file.c_str(), &found) == 0) {
+    if (S_ISLNK(found.st_mode))
+      return FailedPrecondition("{} is a link: want the file itself", file);
+    if ((found.st_mode & S_IRWXO) != 0)
+      chmod(file.c_str(), found.st_mode & (S_IRWXU | S_IRWXG));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<Database> Database::Open(const std::string& file,
                                         bool read_only) {
-  if (!read_only) KeepFromOthers(file);
+  if (!read_only) RETURN_IF_ERROR(KeepFromOthers(file));
   Database database(file);
   sqlite3* raw = nullptr;
   const int flags = (read_only ? SQLITE_OPEN_READONLY

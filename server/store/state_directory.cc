@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "core/log.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -50,6 +51,20 @@ std::string ReadOwner(int fd) {
   return owner.empty() ? "unknown" : owner;
 }
 
+// A user who may write into the folder can put another state in its place, with
+// access tokens of their own.
+void WarnOfWriters(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return;
+  const bool strange = found.st_uid != 0 && found.st_uid != geteuid();
+  if (!strange && (found.st_mode & S_IWOTH) == 0) return;
+  LOG_WARN(
+      "state.replaceable path={} mode={:o} owner={} note=\"others can replace "
+      "the state, and its access tokens: want a folder that only this user "
+      "can write to\"",
+      path, found.st_mode & 07777, found.st_uid);
+}
+
 }  // namespace
 
 absl::Status ErrnoStatus(int error, const std::string& what) {
@@ -57,7 +72,8 @@ absl::Status ErrnoStatus(int error, const std::string& what) {
   if (error == EACCES || error == EPERM || error == EROFS)
     code = absl::StatusCode::kPermissionDenied;
   if (error == ENOENT) code = absl::StatusCode::kNotFound;
-  if (error == ENOTDIR || error == EISDIR || error == ENAMETOOLONG)
+  if (error == ENOTDIR || error == EISDIR || error == ENAMETOOLONG ||
+      error == ELOOP)
     code = absl::StatusCode::kInvalidArgument;
   if (error == ENOSPC || error == EDQUOT || error == EFBIG)
     code = absl::StatusCode::kResourceExhausted;
@@ -83,7 +99,8 @@ absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
     return ErrnoStatus(errno,
                        fmt::format("cannot make state directory {}", path));
   const std::string lock = path + "/lock";
-  const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd =
+      open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0)
     return ErrnoStatus(errno,
                        fmt::format("cannot write state directory {}", path));
@@ -100,12 +117,14 @@ absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
   if (ftruncate(fd, 0) != 0 ||
       pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
     return ErrnoStatus(errno, fmt::format("cannot write {}", lock));
+  WarnOfWriters(path);
   return directory;
 }
 
 absl::StatusOr<std::optional<HighWater>> StateDirectory::ReadHighWater() {
   const std::string path = path_ + "/high-water";
-  if (mark_fd_ < 0) mark_fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (mark_fd_ < 0)
+    mark_fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (mark_fd_ < 0 && errno == ENOENT) return std::optional<HighWater>();
   if (mark_fd_ < 0)
     return ErrnoStatus(errno, fmt::format("cannot open {}", path));
@@ -131,7 +150,8 @@ absl::StatusOr<std::optional<HighWater>> StateDirectory::ReadHighWater() {
 absl::Status StateDirectory::WriteHighWater(const HighWater& mark) {
   const std::string path = path_ + "/high-water";
   if (mark_fd_ < 0) {
-    mark_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    mark_fd_ =
+        open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (mark_fd_ < 0)
       return ErrnoStatus(errno, fmt::format("cannot make {}", path));
   }

@@ -49,5 +49,12 @@ TEST_F(SqliteTest, ADatabaseThatOthersMayReadIsClosedToThemAndKeepsItsGroup) {
   EXPECT_EQ(fs::status(file_).permissions(), fs::perms(0640));
 }
 
+TEST_F(SqliteTest, ADatabaseIsNotMadeBeyondALink) {
+  fs::create_symlink(root_ / "elsewhere", file_);
+  EXPECT_EQ(Database::Open(file_, false).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(fs::exists(root_ / "elsewhere"));
+}
+
 }  // namespace
 }  // namespace leat::server
