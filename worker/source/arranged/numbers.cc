@@ -53,15 +53,10 @@ class NumberFile {
                                          const SourceLimits& limits) {
     NumberFile opened;
     ASSIGN_OR_RETURN(opened.file_, StorageOf(limits).Open(uri));
-    ASSIGN_OR_RETURN(const NumpyHeader header, ReadNumpyHeader(*opened.file_));
+    ASSIGN_OR_RETURN(const NumpyHeader header,
+                     ReadNumpyHeader(*opened.file_, NumpyElements::kIntegers));
     opened.begin_ = header.data_offset;
     opened.dtype_ = header.dtype;
-    static constexpr std::byte kZeros[sizeof(int64_t)] = {};
-    if (header.dtype == DType::kBool || !WholeNumber(header.dtype, kZeros))
-      return InvalidArgument(
-          "{}: it has elements of {}: want whole numbers, "
-          "as int64",
-          opened.file_->name(), Name(header.dtype));
     if (header.shape.size() != 1 || header.shape[0] < 1)
       return InvalidArgument("{}: its shape is ({}): want one axis of numbers",
                              opened.file_->name(),

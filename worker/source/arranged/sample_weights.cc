@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<uint32_t>> ReadWeightFile(
   ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> file,
                    StorageOf(limits).Open(uri));
   ASSIGN_OR_RETURN(const NumpyHeader header,
-                   ReadNumpyHeader(*file, NumpyFloat64::kAllowed));
+                   ReadNumpyHeader(*file, NumpyElements::kFloat64Too));
   if (header.shape.size() != 1)
     return InvalidArgument("{}: its shape is ({}): want one axis of numbers",
                            file->name(), fmt::join(header.shape, ", "));

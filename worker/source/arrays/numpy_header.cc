@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -25,7 +26,46 @@ std::string Shown(std::string_view text) {
   return shown;
 }
 
-absl::StatusOr<DType> DTypeOf(std::string_view descr) {
+// Returns a type as NumPy names and writes it, as "complex64 ('<c8')".
+std::string TypeOf(std::string_view descr) {
+  struct Kind {
+    char code;
+    std::string_view name;
+    bool sized;  // by bytes, which the name tells in bits
+  };
+  static constexpr Kind kKinds[] = {
+      {'b', "bool", false},       {'i', "int", true},
+      {'u', "uint", true},        {'f', "float", true},
+      {'c', "complex", true},     {'U', "texts", false},
+      {'S', "bytes", false},      {'O', "Python objects", false},
+      {'M', "datetime64", false}, {'m', "timedelta64", false}};
+  const std::string shown = fmt::format("'{}'", Shown(descr));
+  uint32_t bytes = 0;
+  for (const Kind& kind : kKinds) {
+    if (descr.size() < 2 || descr[1] != kind.code) continue;
+    if (!kind.sized) return fmt::format("{} ({})", kind.name, shown);
+    if (absl::SimpleAtoi(std::string(descr.substr(2)), &bytes) && bytes <= 64)
+      return fmt::format("{}{} ({})", kind.name, 8 * bytes, shown);
+  }
+  return shown;
+}
+
+absl::Status CheckInteger(std::string_view descr) {
+  const char kind = descr.size() < 2 ? ' ' : descr[1];
+  if (kind == 'b')
+    return InvalidArgument(
+        "its elements are {}: want integers; numpy.flatnonzero makes them of a "
+        "mask",
+        TypeOf(descr));
+  if ((kind == 'i' || kind == 'u') && descr.substr(1) != "u8")
+    return absl::OkStatus();
+  return InvalidArgument(
+      "its elements are {}: want integers of int64 or a smaller type: "
+      "array.astype(\"int64\") makes them",
+      TypeOf(descr));
+}
+
+absl::StatusOr<DType> DTypeOf(std::string_view descr, NumpyElements wanted) {
   struct Known {
     std::string_view code;
     DType dtype;
@@ -44,6 +84,7 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
       // NumPy has no name for bfloat16, and saves it as two bytes.
       {"V2", DType::kBfloat16},
   };
+  if (wanted == NumpyElements::kIntegers) RETURN_IF_ERROR(CheckInteger(descr));
   const char order = descr.empty() ? ' ' : descr[0];
   const std::string_view code = descr.substr(descr.empty() ? 0 : 1);
   for (const Known& known : kKnown) {
@@ -55,21 +96,22 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
       return known.dtype;
     if (order == '>')
       return Unimplemented(
-          "its elements are '{}', big-endian: save them as '<{}'", Shown(descr),
+          "its elements are {}, big-endian: save them as '<{}'", TypeOf(descr),
           code);
   }
   return Unimplemented(
-      "its elements are '{}': want bool ('|b1'), int8 ('|i1'), int16 ('<i2'), "
+      "its elements are {}: want bool ('|b1'), int8 ('|i1'), int16 ('<i2'), "
       "int32 ('<i4'), int64 ('<i8'), uint8 ('|u1'), uint16 ('<u2'), uint32 "
-      "('<u4'), float16 ('<f2'), float32 ('<f4') or bfloat16 ('<V2')",
-      Shown(descr));
+      "('<u4'), float16 ('<f2'), float32 ('<f4'){} or bfloat16 ('<V2')",
+      TypeOf(descr),
+      wanted == NumpyElements::kFloat64Too ? ", float64 ('<f8')" : "");
 }
 
 // The dictionary's text, consumed from its front.
 class Dictionary {
  public:
-  Dictionary(std::string_view text, NumpyFloat64 float64)
-      : bytes_(text.size()), rest_(text), float64_(float64) {}
+  Dictionary(std::string_view text, NumpyElements wanted)
+      : bytes_(text.size()), rest_(text), wanted_(wanted) {}
 
   absl::StatusOr<NumpyHeader> Parse() {
     if (!Take('{')) return Malformed("a dictionary");
@@ -139,15 +181,14 @@ class Dictionary {
       RETURN_IF_ERROR(Once(&has_descr_, key));
       SkipBlanks();
       if (!rest_.empty() && (rest_[0] == '[' || rest_[0] == '('))
-        return Unimplemented(
-            "its elements are records with fields: want one type of numbers");
+        return RefuseRecords();
       ASSIGN_OR_RETURN(const std::string_view descr, Text());
-      if (float64_ == NumpyFloat64::kAllowed && descr == "<f8") {
+      if (wanted_ == NumpyElements::kFloat64Too && descr == "<f8") {
         header_.float64 = true;
         header_.dtype = DType::kInt64;
         return absl::OkStatus();
       }
-      ASSIGN_OR_RETURN(header_.dtype, DTypeOf(descr));
+      ASSIGN_OR_RETURN(header_.dtype, DTypeOf(descr, wanted_));
       return absl::OkStatus();
     }
     if (key == "fortran_order") {
@@ -162,6 +203,16 @@ class Dictionary {
       return ParseShape();
     }
     return DataLoss("its header has an unknown key '{}'", Shown(key));
+  }
+
+  absl::Status RefuseRecords() const {
+    const std::string type = Shown(rest_.substr(0, rest_.find(']') + 1));
+    if (wanted_ == NumpyElements::kIntegers)
+      return InvalidArgument(
+          "its elements are records with fields, {}: want integers", type);
+    return Unimplemented(
+        "its elements are records with fields, {}: want one type of numbers",
+        type);
   }
 
   absl::Status ParseShape() {
@@ -206,7 +257,7 @@ class Dictionary {
 
   const size_t bytes_;
   std::string_view rest_;
-  const NumpyFloat64 float64_;
+  const NumpyElements wanted_;
   NumpyHeader header_;
   bool has_descr_ = false;
   bool has_order_ = false;
@@ -239,14 +290,14 @@ absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin) {
 }
 
 absl::StatusOr<NumpyHeader> ParseNumpyHeader(std::span<const std::byte> header,
-                                             NumpyFloat64 float64) {
+                                             NumpyElements wanted) {
   ASSIGN_OR_RETURN(const size_t bytes, NumpyHeaderBytes(header));
   if (bytes != header.size())
     return DataLoss("it ends in its header, at byte {} of {}", header.size(),
                     bytes);
   const size_t prefix = header[6] == std::byte{1} ? 10 : 12;
   ASSIGN_OR_RETURN(NumpyHeader parsed,
-                   Dictionary(AsText(header.subspan(prefix)), float64).Parse());
+                   Dictionary(AsText(header.subspan(prefix)), wanted).Parse());
   parsed.data_offset = bytes;
   return parsed;
 }

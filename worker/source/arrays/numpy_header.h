@@ -36,13 +36,15 @@ struct NumpyHeader {
 // kMaxNumpyHeaderBytes. kUnimplemented: another version.
 absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin);
 
-// Whether elements may be float64.
-enum class NumpyFloat64 : uint8_t { kRefused, kAllowed };
+// The elements that a caller takes: those of tensors, these and float64, or
+// integers.
+enum class NumpyElements : uint8_t { kOfTensors, kFloat64Too, kIntegers };
 
-// `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented:
-// a type of elements that no tensor has, or big-endian; names it.
+// `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented,
+// or of kIntegers kInvalidArgument: elements that are not wanted, or
+// big-endian; names their type, and what is wanted.
 absl::StatusOr<NumpyHeader> ParseNumpyHeader(
     std::span<const std::byte> header,
-    NumpyFloat64 float64 = NumpyFloat64::kRefused);
+    NumpyElements wanted = NumpyElements::kOfTensors);
 
 }  // namespace leat::worker

@@ -213,7 +213,7 @@ absl::StatusOr<std::string> BlobOf(const Node& reader, const Wanted& wanted,
 }  // namespace
 
 absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StoredFile& file,
-                                            NumpyFloat64 float64) {
+                                            NumpyElements wanted_elements) {
   const auto read = [&]() -> absl::StatusOr<NumpyHeader> {
     std::vector<std::byte> bytes(std::min<uint64_t>(file.size(), kFirstRead));
     RETURN_IF_ERROR(file.ReadAt(0, bytes));
@@ -227,7 +227,7 @@ absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StoredFile& file,
       RETURN_IF_ERROR(
           file.ReadAt(have, std::span(bytes).subspan(have, wanted - have)));
     ASSIGN_OR_RETURN(const NumpyHeader header,
-                     ParseNumpyHeader(bytes, float64));
+                     ParseNumpyHeader(bytes, wanted_elements));
     if (header.data_bytes > file.size() - header.data_offset)
       return DataLoss("it has {} bytes after its header, which claims {}",
                       file.size() - header.data_offset, header.data_bytes);

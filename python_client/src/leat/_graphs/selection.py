@@ -18,6 +18,8 @@ from leat.errors import InvalidArgument
 _MOST_GROUPS = 65536
 _MOST_NUMBERS = 100_000
 _MOST_SAMPLES = 2**48
+# Types of arrays begin so in NumPy, PyTorch, JAX and pandas; what is not known is judged by its elements.
+_NO_INTEGERS = ("float", "bfloat", "complex", "void", "str", "bytes", "datetime", "timedelta")
 
 
 def _name(key: Any) -> str:
@@ -71,6 +73,22 @@ def _list(numbers: Iterable[Any]) -> dict[str, Any]:
     return {"gaps": gaps}
 
 
+def _check_array(samples: Any) -> None:
+    """Refuses an array whose type or shape says that it has no numbers of samples."""
+    dtype, shape = getattr(samples, "dtype", None), getattr(samples, "shape", None)
+    if dtype is None or not isinstance(shape, tuple) or not shape:
+        return
+    if len(shape) > 1:
+        raise InvalidArgument(f"samples is an array of shape {tuple(shape)}; expected integers along one axis")
+    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2].lower()
+    if name.startswith("bool"):
+        raise InvalidArgument("samples is a mask of bool; expected integers, as numpy.flatnonzero(mask) has them")
+    if name.startswith(_NO_INTEGERS):
+        raise InvalidArgument(
+            f"samples is an array of {name}; expected integers, as samples.astype('int64') has them"
+        )
+
+
 def of_samples(samples: Any) -> dict[str, Any]:
     """Returns the JSON form of leat.v1.Numbers."""
     if isinstance(samples, range):
@@ -80,6 +98,7 @@ def of_samples(samples: Any) -> dict[str, Any]:
         if not isinstance(uri, str) or not uri.partition("?")[0].endswith(".npy"):
             raise InvalidArgument(f"samples = {samples!r:.80}; expected the place of a .npy file")
         return {"uri": absolute(uri)}
+    _check_array(samples)
     try:
         numbers = iter(samples)
     except TypeError:

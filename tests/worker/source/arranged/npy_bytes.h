@@ -9,12 +9,14 @@
 
 namespace leat::worker {
 
-// Returns a .npy file of version 1.
+// Returns a .npy file of version 1. `descr`: as '<f4', or a list of fields.
 template <class T>
 std::string NpyBytes(const std::string& descr, const std::string& shape,
                      const std::vector<T>& values) {
-  std::string header = fmt::format(
-      "{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  const char* const quote = descr.starts_with('[') ? "" : "'";
+  std::string header =
+      fmt::format("{{'descr': {}{}{}, 'fortran_order': False, 'shape': {}, }}",
+                  quote, descr, quote, shape);
   header.resize((header.size() + 10 + 64) / 64 * 64 - 11, ' ');
   header += '\n';
   const auto size = static_cast<uint16_t>(header.size());

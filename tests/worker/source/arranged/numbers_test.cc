@@ -91,13 +91,38 @@ TEST_F(NumbersTest, AFileThatDoesNotFitIsAnError) {
               EndsWith("n.npy: it has 3 twice: want each number once"));
   EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {4, 4})),
               EndsWith("n.npy: it has 4 twice: want each number once"));
-  EXPECT_THAT(ErrorOf(File<float>("<f4", {3})),
-              EndsWith("n.npy: it has elements of float32: want whole numbers, "
-                       "as int64"));
   EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, 4}, "(1, 2)")),
               EndsWith("n.npy: its shape is (1, 2): want one axis of numbers"));
   EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {}, "(0,)")),
               EndsWith("n.npy: its shape is (0): want one axis of numbers"));
+}
+
+TEST_F(NumbersTest, ElementsThatAreNoIntegersAreNamed) {
+  const struct {
+    const char *descr, *named;
+  } cases[] = {{"<f4", "float32 ('<f4')"},
+               {"<f8", "float64 ('<f8')"},
+               {">f8", "float64 ('>f8')"},
+               {"<f2", "float16 ('<f2')"},
+               {"<c16", "complex128 ('<c16')"},
+               {"<u8", "uint64 ('<u8')"},
+               {"<U3", "texts ('<U3')"},
+               {"|O", "Python objects ('|O')"},
+               {"<M8[ns]", "datetime64 ('<M8[ns]')"},
+               {"V2", "'V2'"}};
+  for (const auto& [descr, named] : cases)
+    EXPECT_THAT(ErrorOf(File<int64_t>(descr, {3})),
+                EndsWith(fmt::format(
+                    "n.npy: its elements are {}: want integers of int64 or a "
+                    "smaller type: array.astype(\"int64\") makes them",
+                    named)));
+  EXPECT_THAT(ErrorOf(File<uint8_t>("|b1", {1, 0})),
+              EndsWith("n.npy: its elements are bool ('|b1'): want integers; "
+                       "numpy.flatnonzero makes them of a mask"));
+  EXPECT_THAT(
+      ErrorOf(File<int64_t>("[('a', '<i8'), ('b', '<f4')]", {3})),
+      EndsWith("n.npy: its elements are records with fields, [('a', '<i8'), "
+               "('b', '<f4')]: want integers"));
 }
 
 TEST_F(NumbersTest, AFileThatIsNotThereIsNotFound) {

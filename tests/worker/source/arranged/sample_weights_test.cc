@@ -81,7 +81,7 @@ TEST_F(SampleWeightsTest, ThatDoNotFitAreAnError) {
   EXPECT_THAT(ErrorOf<double>("<f8", {1, 2, std::nan("")}),
               HasSubstr("w.npy: weights[2] = nan"));
   EXPECT_THAT(ErrorOf<double>("<c8", {1, 2, 3}),
-              HasSubstr("its elements are '<c8'"));
+              HasSubstr("its elements are complex64 ('<c8'): want bool"));
   samples_ = kMaxWeighedSamples + 1;
   EXPECT_EQ(ErrorOf<double>("<f8", {1}),
             "weights of the 67108865 samples of dataset \"cats\": want at most "
