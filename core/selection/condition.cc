@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "core/selection/condition_node.h"
 #include "core/status.h"
 #include "core/utf8.h"
@@ -139,12 +140,34 @@ void AddUses(const Node& node, std::vector<Condition::Use>* uses) {
   if (node.kind <= Kind::kNot) return;
   for (const Literal& literal : node.literals) {
     Condition::Use& use = (*uses)[node.column];
-    (std::holds_alternative<std::string>(literal) ? use.text : use.number) =
-        true;
+    const auto* text = std::get_if<std::string>(&literal);
+    auto& first = text != nullptr ? use.text : use.number;
+    if (!first) first = text != nullptr ? *text : TextOf(literal);
   }
 }
 
 }  // namespace
+
+std::string_view MeantAt(std::string_view text, size_t at) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  // The longer of two signs that begin alike comes first.
+  static constexpr Pair kOtherSigns[] = {
+      {"=>", ">="}, {"=<", "<="}, {"=", "=="}, {"&", "and"},
+      {"|", "or"},  {"!", "not"}, {"~", "not"}};
+  static constexpr Pair kOtherWords[] = {
+      {"and", "and"},   {"or", "or"},     {"not", "not"},     {"in", "in"},
+      {"like", "like"}, {"true", "true"}, {"false", "false"}, {"is", "=="}};
+  if (at > 0 && text.substr(at - 1).starts_with("<>")) return "!=";
+  text.remove_prefix(std::min(at, text.size()));
+  for (const auto& [sign, meant] : kOtherSigns)
+    if (text.starts_with(sign)) return meant;
+  const std::string word = absl::AsciiStrToLower(
+      std::string(text.substr(0, text.find_first_of(" \t\n\r()[]'\"`"))));
+  for (const auto& [written, meant] : kOtherWords)
+    if (word == written) return meant;
+  return "";
+}
+
 }  // namespace condition
 
 std::string TextOf(const ColumnName& column) {

@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,12 +63,17 @@ absl::StatusOr<ColumnName> ParseColumn(std::string_view text,
 
 namespace condition {
 struct Node;
-}
+
+// Returns the sign or the word of the language that another language writes as
+// the text does at character `at`, where it is wrong: of "=" "==", of "AND"
+// "and". Empty: nothing is known.
+std::string_view MeantAt(std::string_view text, size_t at);
+}  // namespace condition
 
 class Condition {
  public:
   // kInvalidArgument: says at which character `text` is wrong, what is there,
-  // and what was expected; or names the bound that it exceeds.
+  // what was expected and perhaps meant; or names the bound that it exceeds.
   static absl::StatusOr<Condition> Parse(std::string_view text);
 
   // Two conditions of equal text are equal. Parse(CanonicalText()) has the same
@@ -77,10 +83,11 @@ class Condition {
   const std::string& CanonicalText() const { return text_; }
   // The columns, in the order in which the text first names them.
   const std::vector<ColumnName>& columns() const { return columns_; }
-  // Returns how the columns are used, parallel to columns(): with numbers, with
-  // texts, or both, so that a wrong type is found before samples are read.
+  // Returns how the columns are used, parallel to columns(), so that a wrong
+  // type is found before samples are read: the first number and the first text
+  // that each is compared with.
   struct Use {
-    bool number = false, text = false;
+    std::optional<std::string> number, text;
   };
   const std::vector<Use>& uses() const { return uses_; }
   // Returns whether the condition holds for these values. REQUIRES: `values`

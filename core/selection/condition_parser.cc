@@ -61,13 +61,15 @@ class Parser {
     const std::string_view there =
         text_.substr(token_.begin, token_.end - token_.begin);
     constexpr size_t kShown = 40;
+    const std::string_view meant = MeantAt(text_, token_.begin);
     return InvalidArgument(
-        "where: {} at character {}: want {}",
+        "where: {} at character {}: want {}{}",
         token_.kind == TokenKind::kEnd
             ? std::string("the end")
             : fmt::format("{}{}", ToUtf8(there.substr(0, kShown)),
                           there.size() > kShown ? "..." : ""),
-        token_.begin + 1, wanted);
+        token_.begin + 1, wanted,
+        meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant));
   }
 
   absl::Status Next() {

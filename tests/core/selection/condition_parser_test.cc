@@ -17,11 +17,13 @@ std::string ErrorOf(const std::string& text) {
 
 TEST(ConditionParser, SaysWhereItIsWrong) {
   EXPECT_EQ(ErrorOf("width = 5"),
-            "where: = at character 7: want == != < <= > >= \"in\" or \"like\"");
+            "where: = at character 7: want == != < <= > >= \"in\" or \"like\"; "
+            "did you mean \"==\"?");
   EXPECT_EQ(ErrorOf(""),
             "where: the end at character 1: want a column, a number or a text");
   EXPECT_EQ(ErrorOf("width < 5 AND x == 1"),
-            "where: AND at character 11: want \"and\", \"or\" or the end");
+            "where: AND at character 11: want \"and\", \"or\" or the end; did "
+            "you mean \"and\"?");
   EXPECT_EQ(ErrorOf("3 < 5"),
             "where: 5 at character 5: want a column, since the left side is "
             "none");
@@ -49,6 +51,34 @@ TEST(ConditionParser, SaysWhereItIsWrong) {
   EXPECT_EQ(ErrorOf("length(5) == 5"),
             "where: 5 at character 8: want the name of a column");
   EXPECT_EQ(ErrorOf("a == '\xff'"), "where: a == '\\xff': want UTF-8");
+}
+
+TEST(ConditionParser, SaysWhatOtherLanguagesMean) {
+  const struct {
+    const char *text, *meant;
+  } cases[] = {{"a = 5", "=="},
+               {"a => 5", ">="},
+               {"a =< 5", "<="},
+               {"a <> 5", "!="},
+               {"a < 1 && b < 2", "and"},
+               {"a < 1 & b < 2", "and"},
+               {"a < 1 || b < 2", "or"},
+               {"a < 1 | b < 2", "or"},
+               {"!(a < 1)", "not"},
+               {"~(a < 1)", "not"},
+               {"a < 1 And b < 2", "and"},
+               {"a < 1 OR b < 2", "or"},
+               {"a NOT in [1]", "not"},
+               {"a IN [1]", "in"},
+               {"a LIKE 'x'", "like"},
+               {"a is 5", "=="},
+               {"a in [True]", "true"}};
+  for (const auto& [text, meant] : cases)
+    EXPECT_TRUE(
+        ErrorOf(text).ends_with(fmt::format("; did you mean \"{}\"?", meant)))
+        << text << ": " << ErrorOf(text);
+  EXPECT_EQ(ErrorOf("a == "),
+            "where: the end at character 6: want a column, a number or a text");
 }
 
 TEST(ConditionParser, HasBounds) {

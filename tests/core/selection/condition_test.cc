@@ -88,8 +88,9 @@ TEST(Condition, TellsHowItUsesColumns) {
   ASSERT_TRUE(condition.ok()) << condition.status();
   std::string uses;
   for (const Condition::Use& use : condition->uses())
-    uses += fmt::format("{}{} ", use.number ? "n" : "", use.text ? "t" : "");
-  EXPECT_EQ(uses, "n t nt  ");
+    uses += fmt::format("({},{})", use.number.value_or("-"),
+                        use.text.value_or("-"));
+  EXPECT_EQ(uses, "(3,-)(-,x)(1,y)(-,-)");
 }
 
 }  // namespace

@@ -192,7 +192,8 @@ absl::Status WriteChosen(const Arrangement& arrangement,
                    Columns::Bind(condition, {.reader = from.reader,
                                              .types = types,
                                              .source = from.source,
-                                             .image_size = from.image_size}));
+                                             .image_size = from.image_size,
+                                             .classes = from.base.classes}));
   Filter filter(
       fmt::format("dataset=\"{}\" samples={} reads_storage={}", from.base.name,
                   from.base.shards.num_samples(), columns.reads_storage()),

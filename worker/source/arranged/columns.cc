@@ -5,10 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "core/cluster/fault.h"
 #include "core/edit_distance.h"
 #include "core/status.h"
 #include "core/tensor/tensor.h"
+#include "core/utf8.h"
 #include "fmt/ranges.h"
 #include "worker/source/arranged/element_value.h"
 
@@ -92,7 +94,7 @@ absl::StatusOr<Columns> Columns::BindOne(std::string_view field,
   return bound;
 }
 
-absl::Status Columns::Add(const ColumnName& name, Condition::Use use) {
+absl::Status Columns::Add(const ColumnName& name, const Condition::Use& use) {
   std::string why;
   std::optional<Column> column;
   if (name.length || !HasIndexed(name.name)) {
@@ -202,24 +204,53 @@ absl::Status Columns::Unknown(const ColumnName& name,
       nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
   const bool array =
       !name.length && std::ranges::find(outputs_, name.name) != outputs_.end();
+  const std::string_view word = condition::MeantAt(text, 0);
+  const std::string meant =
+      near            ? fmt::format(", did you mean {}?", *nearest)
+      : !word.empty() ? fmt::format(", did you mean {}?", word)
+      : name.length || field_ != "where"
+          ? ""
+          : fmt::format(" (a text is between quotes: \"{}\")", name.name);
   return InvalidArgument(
       "{}: {}; the columns of {} are {}{}", field_,
       array ? fmt::format("{} is an array, want one number or text", text)
-            : fmt::format(
-                  "unknown column {}{}", text,
-                  near ? fmt::format(", did you mean {}?", *nearest) : ""),
+            : fmt::format("unknown column {}{}", text, meant),
       from_.reader.op, fmt::join(known, ", "),
       why.empty() ? "" : "; of the files: " + why);
 }
 
 absl::Status Columns::CheckUse(const ColumnName& name, const Column& column,
-                               Condition::Use use) const {
+                               const Condition::Use& use) const {
   const bool text = column.kind == Kind::kName || column.kind == Kind::kText ||
                     column.kind == Kind::kStoredText;
-  if (text ? !use.number : !use.text) return absl::OkStatus();
-  return InvalidArgument("where: column {} is a {}, and is compared with a {}",
-                         TextOf(name), text ? "text" : "number",
-                         text ? "number" : "text");
+  const std::optional<std::string>& wrong = text ? use.number : use.text;
+  if (!wrong) return absl::OkStatus();
+  const std::string shown = TextOf(name);
+  if (text)
+    return InvalidArgument(
+        "where: column {} is a text, and is compared with the number {}; write "
+        "{} == \"{}\"",
+        shown, *wrong, shown, *wrong);
+  const std::string compared = ToUtf8(std::string_view(*wrong).substr(0, 100));
+  const auto same = std::ranges::find(from_.classes, *wrong);
+  double number = 0;
+  const std::string meant =
+      column.kind == Kind::kIndexed && same != from_.classes.end()
+          ? fmt::format("{}, the label of this class",
+                        same - from_.classes.begin())
+          : fmt::format("{}, without quotes",
+                        absl::SimpleAtod(*wrong, &number) ? compared : "3");
+  return InvalidArgument(
+      "where: column {} is {}, and is compared with the text \"{}\"; write {} "
+      "== {}",
+      shown, TypeOf(column), compared, shown, meant);
+}
+
+// Returns the type of a column of numbers.
+std::string Columns::TypeOf(const Column& column) const {
+  if (column.kind == Kind::kNumber)
+    return fmt::format("of {}", Name(from_.types[column.output].dtype));
+  return column.kind == Kind::kStored ? "a number" : "an integer";
 }
 
 ColumnValue Columns::OfOutput(const Column& column,

@@ -53,12 +53,13 @@ struct ColumnSource {
   std::span<const ValueType> types;  // of the reader's outputs
   const Source& source;
   ImageSizeOf image_size;
+  std::span<const std::string> classes{};  // their names, by label
 };
 
 class Columns {
  public:
   // kInvalidArgument: an unknown column (says which there are, and the nearest),
-  // or one that is compared with values of another kind.
+  // or one that is compared with values of another kind (says how to write it).
   static absl::StatusOr<Columns> Bind(const Condition& condition,
                                       const ColumnSource& from);
 
@@ -110,7 +111,7 @@ class Columns {
   Columns(std::string_view field, std::optional<Condition> condition,
           const ColumnSource& from);
 
-  absl::Status Add(const ColumnName& name, Condition::Use use);
+  absl::Status Add(const ColumnName& name, const Condition::Use& use);
   // Returns nullopt if there is no such column.
   std::optional<Column> Find(const ColumnName& name) const;
   // Does the same for a column of the stored records; `why` says why there is
@@ -119,7 +120,8 @@ class Columns {
                                                    std::string* why) const;
   absl::Status OpenStored();
   absl::Status CheckUse(const ColumnName& name, const Column& column,
-                        Condition::Use use) const;
+                        const Condition::Use& use) const;
+  std::string TypeOf(const Column& column) const;
   absl::Status Unknown(const ColumnName& name, const std::string& why) const;
   std::vector<std::string> Known() const;
   bool HasIndexed(std::string_view column) const;

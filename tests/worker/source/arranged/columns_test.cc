@@ -19,7 +19,9 @@ namespace leat::worker {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 // --- Of an image folder: 000.jpg to 199.jpg with 0 to 199 bytes
 
@@ -89,9 +91,21 @@ TEST_F(WhereTest, WhatThereIsNotIsAnError) {
             "readers.image_folder are name, bytes, width, height, encoded, "
             "length(encoded), label");
   EXPECT_EQ(ErrorOfWhere("label == 'cat'"),
-            "where: column label is a number, and is compared with a text");
+            "where: column label is an integer, and is compared with the text "
+            "\"cat\"; write label == 3, without quotes");
+  EXPECT_THAT(ErrorOfWhere("label in [5, '7']"),
+              EndsWith("the text \"7\"; write label == 7, without quotes"));
+  base_.classes = {"dog", "cat"};
+  EXPECT_THAT(ErrorOfWhere("label == \"cat\""),
+              EndsWith("write label == 1, the label of this class"));
   EXPECT_EQ(ErrorOfWhere("name < 5"),
-            "where: column name is a text, and is compared with a number");
+            "where: column name is a text, and is compared with the number 5; "
+            "write name == \"5\"");
+  EXPECT_THAT(ErrorOfWhere("name == elephant"),
+              StartsWith("where: unknown column elephant (a text is between "
+                         "quotes: \"elephant\"); the columns of "));
+  EXPECT_THAT(ErrorOfWhere("label == True"),
+              StartsWith("where: unknown column True, did you mean true?; "));
   EXPECT_EQ(ErrorOfWhere("bytes >= 5000"),
             "where leaves 0 of 200 samples: bytes >= 5000");
 }
@@ -215,6 +229,9 @@ TEST_F(ColumnsTest, ThatAreUnknownAreNamed) {
             "where: unknown column scroe, did you mean score?; the columns of "
             "readers.parquet are name, id, score, text, length(text), "
             "length(`odd name`)");
+  EXPECT_EQ(Message(Holding("score == 'x'").status()),
+            "where: column score is of float32, and is compared with the text "
+            "\"x\"; write score == 3, without quotes");
 }
 
 TEST_F(ColumnsTest, BytesOfAnyNumberAreText) {

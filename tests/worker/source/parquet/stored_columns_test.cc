@@ -153,7 +153,7 @@ TEST_F(StoredColumnsTest, AreNamedIfThereIsNone) {
   EXPECT_THAT(error("date > 3"), HasSubstr("want one text or number"));
   EXPECT_THAT(
       error("part > 3"),
-      HasSubstr("column part is a text, and is compared with a number"));
+      HasSubstr("column part is a text, and is compared with the number 3"));
   EXPECT_THAT(error("length(id) > 3"), HasSubstr("unknown column length(id)"));
 }
 
