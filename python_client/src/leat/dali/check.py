@@ -243,7 +243,8 @@ def _of_constant(script: _Script, node: ast.AST) -> str | None:
 
 
 def _is_operator(value: Any) -> bool:
-    return getattr(getattr(value, "_function", value), "__module__", "") in ("leat.dali.fn", "leat.dali._sources")
+    module = getattr(getattr(value, "_function", value), "__module__", "")
+    return module in ("leat.dali.fn", "leat.dali._external_source")
 
 
 def findings(text: str) -> list[Finding]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from leat.dali import _refused
+from leat.dali._external_source import external_source
 from leat.dali._legacy import LEGACY, warn_of_legacy
-from leat.dali._sources import external_source
 from leat.dali.fn import decoders, noise, random, readers
 from leat.dali.fn._filled import constant, full, full_like, ones, ones_like, zeros, zeros_like
 from leat.dali.fn.colors import (

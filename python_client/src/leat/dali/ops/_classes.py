@@ -84,7 +84,7 @@ def of_group(module: str, group: ModuleType | None = None) -> dict[str, type[Ope
     """Returns the classes of a group of `fn`, by name; None: those of `fn` itself."""
     prefix = "" if group is None else f"{module.rpartition('.')[2]}."
     functions = {name: value for name, value in vars(group or fn).items() if name[0] != "_"}
-    own = ("leat.dali.fn", "leat.dali._sources")
+    own = ("leat.dali.fn", "leat.dali._external_source")
     return {
         class_name(name): class_of(module, prefix + name, value)
         for name, value in functions.items()
