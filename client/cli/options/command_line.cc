@@ -18,36 +18,30 @@ constexpr std::string_view kAddressHelp =
 }  // namespace
 
 void CommandLine::State::AddGlobal() {
-  app.add_option("--coordinator", options.coordinator,
-                 std::string(kAddressHelp))
-      ->type_name("ADDR");
+  Add(&app, "--coordinator", options.coordinator, "ADDR",
+      std::string(kAddressHelp));
   app.add_flag("--private", options.private_pid,
                "the private service of this user on this machine; "
                "--private=PID: of several the one that this process keeps");
-  CLI::Option* context = app.add_option(
-      "--context", options.context,
-      "a service by its name in \"leat context list\" (LEAT_CONTEXT)");
-  context->type_name("NAME");
-  values[context] = Names("contexts");
-  const auto file = [&](const char* flag, std::string& value,
-                        const char* text) {
-    CLI::Option* option = app.add_option(flag, value, text)->type_name("FILE");
-    values[option] = Files();
-  };
-  file("--access-token-file", options.access_token_file,
-       "file with the service's access token (LEAT_ACCESS_TOKEN_FILE; "
-       "LEAT_ACCESS_TOKEN is the token itself)");
-  file("--tls-ca", options.tls_ca,
-       "roots to trust (LEAT_TLS_CA): use TLS; system: those of this machine");
-  file("--tls-cert", options.tls_cert, "own certificate (LEAT_TLS_CERT)");
-  file("--tls-key", options.tls_key, "its key (LEAT_TLS_KEY)");
-  app.add_option("--timeout", options.timeout,
-                 "of connecting and of every call, as 10s or 500ms")
-      ->type_name("TIME");
-  Choice(app.add_option("--color", options.color,
-                        "auto (NO_COLOR is obeyed), always or never"),
-         {"auto", "always", "never"})
-      ->type_name("WHEN");
+  Add(&app, "--context", options.context, "NAME",
+      "a service by its name in \"leat context list\" (LEAT_CONTEXT)",
+      Names("contexts"));
+  Add(&app, "--access-token-file", options.access_token_file, "FILE",
+      "file with the service's access token (LEAT_ACCESS_TOKEN_FILE; "
+      "LEAT_ACCESS_TOKEN is the token itself)",
+      Files());
+  Add(&app, "--tls-ca", options.tls_ca, "FILE",
+      "roots to trust (LEAT_TLS_CA): use TLS; system: those of this machine",
+      Files());
+  Add(&app, "--tls-cert", options.tls_cert, "FILE",
+      "own certificate (LEAT_TLS_CERT)", Files());
+  Add(&app, "--tls-key", options.tls_key, "FILE", "its key (LEAT_TLS_KEY)",
+      Files());
+  Add(&app, "--timeout", options.timeout, "TIME",
+      "of connecting and of every call, as 10s or 500ms");
+  Choice(Add(&app, "--color", options.color, "WHEN",
+             "auto (NO_COLOR is obeyed), always or never"),
+         {"auto", "always", "never"});
 }
 
 void CommandLine::State::AddViews() {
@@ -57,20 +51,17 @@ void CommandLine::State::AddViews() {
   AddOutput(status, true);
 
   CLI::App* get =
-      Command("get",
-              "List workers, jobs, datasets, shards, consumers or "
-              "pools",
+      Command("get", "List workers, jobs, datasets, shards, consumers or pools",
               "  leat get workers -o wide\n  leat get jobs --watch\n"
               "  leat get shards my-dataset\n"
               "  leat get jobs resnet50 vit -o yaml\n");
-  values[get->add_option("KIND", options.kind,
-                         "workers, jobs, datasets, shards, consumers or pools "
-                         "(or w, j, ds, sh, c, p); also KIND/NAME")
-             ->required()] =
-      Words({"workers", "jobs", "datasets", "shards", "consumers", "pools"});
-  values[get->add_option("NAME", options.names,
-                         "those of them, by names or unique beginnings; for "
-                         "shards the dataset")] = NamesOfKind();
+  Word(get, "KIND", options.kind,
+       "workers, jobs, datasets, shards, consumers or pools (or w, j, ds, sh, "
+       "c, p); also KIND/NAME",
+       Words({"workers", "jobs", "datasets", "shards", "consumers", "pools"}));
+  Add(get, "NAME", options.names, "",
+      "those of them, by names or unique beginnings; for shards the dataset",
+      NamesOfKind());
   AddOutput(get, true);
 
   CLI::App* describe =
@@ -78,13 +69,10 @@ void CommandLine::State::AddViews() {
               "  leat describe job resnet50\n"
               "  leat describe worker node7 node8\n"
               "  leat describe jobs         # all of them\n");
-  values[describe
-             ->add_option("KIND", options.kind,
-                          "worker, job or dataset; also KIND/NAME")
-             ->required()] = Words({"worker", "job", "dataset"});
-  values[describe->add_option("NAME", options.names,
-                              "names or unique beginnings; default: all of "
-                              "the kind")] = NamesOfKind();
+  Word(describe, "KIND", options.kind, "worker, job or dataset; also KIND/NAME",
+       Words({"worker", "job", "dataset"}));
+  Add(describe, "NAME", options.names, "",
+      "names or unique beginnings; default: all of the kind", NamesOfKind());
   AddOutput(describe, true);
   AddBottleneck();
   AddTop();
@@ -99,44 +87,33 @@ void CommandLine::State::AddActions() {
   CLI::App* remove = Command("delete", "Forget jobs or datasets",
                              "  leat delete job resnet50\n"
                              "  leat delete dataset train val --yes\n");
-  values[remove
-             ->add_option("KIND", options.kind,
-                          "job or dataset; also KIND/NAME")
-             ->required()] = Words({"job", "dataset"});
-  values[remove->add_option("NAME", options.names, "their whole names")] =
-      NamesOfKind();
+  Word(remove, "KIND", options.kind, "job or dataset; also KIND/NAME",
+       Words({"job", "dataset"}));
+  Add(remove, "NAME", options.names, "", "their whole names", NamesOfKind());
   remove->add_flag("-y,--yes", options.yes, "do not ask");
 
   CLI::App* refresh =
       Command("refresh", "List datasets again, for jobs to come",
               "  leat refresh dataset train val\n");
-  Choice(refresh->add_option("KIND", options.kind, "dataset")->required(),
-         {"dataset"});
-  values[refresh->add_option("NAME", options.names, "their whole names")
-             ->required()] = Names("datasets");
+  Choice(Word(refresh, "KIND", options.kind, "dataset"), {"dataset"});
+  Word(refresh, "NAME", options.names, "their whole names", Names("datasets"));
 
   CLI::App* drain =
       Command("drain", "Take workers' shards away; they finish what they have",
               "  leat drain node7 node8 && leat get workers --watch\n");
-  values[drain->add_option("WORKER", options.names, "their whole names")
-             ->required()] = Names("workers");
+  Word(drain, "WORKER", options.names, "their whole names", Names("workers"));
   CLI::App* undrain = Command("undrain", "Give drained workers shards again",
                               "  leat undrain node7 node8\n");
-  values[undrain->add_option("WORKER", options.names, "their whole names")
-             ->required()] = Names("workers");
+  Word(undrain, "WORKER", options.names, "their whole names", Names("workers"));
 
   CLI::App* level = Command("log-level", "Change how much a daemon logs",
                             "  leat log-level debug\n"
                             "  leat log-level debug --worker node7\n");
-  Choice(level
-             ->add_option("LEVEL", options.level,
-                          "trace, debug, info, warn or error")
-             ->required(),
-         {"trace", "debug", "info", "warn", "error"});
-  CLI::Option* worker = level->add_option(
-      "--worker", options.worker, "of this worker; default: the coordinator");
-  worker->type_name("NAME");
-  values[worker] = Names("workers");
+  Choice(
+      Word(level, "LEVEL", options.level, "trace, debug, info, warn or error"),
+      {"trace", "debug", "info", "warn", "error"});
+  Add(level, "--worker", options.worker, "NAME",
+      "of this worker; default: the coordinator", Names("workers"));
 }
 
 void CommandLine::State::AddAccess() {
@@ -147,25 +124,17 @@ void CommandLine::State::AddAccess() {
       "  leat access list\n"
       "  leat access revoke vision 0a1b2c3d\n"
       "  leat access roles         # which role may call which method\n");
-  Choice(
-      access
-          ->add_option("ACTION", options.kind, "create, list, revoke or roles")
-          ->required(),
-      {"create", "list", "revoke", "roles"});
-  access->add_option("TOKEN", options.names, "of revoke: their ids or names");
-  Choice(access->add_option("--role", options.role,
-                            "of create: viewer, trainer, worker or operator"),
-         {"viewer", "trainer", "worker", "operator"})
-      ->type_name("ROLE");
-  access
-      ->add_option("--name", options.token_name,
-                   "of create: for people; several tokens may have the same")
-      ->type_name("NAME");
-  access
-      ->add_option("--expires", options.expires,
-                   "of create: how long it is good for, as 90d or 12h; "
-                   "default: until it is revoked")
-      ->type_name("TIME");
+  Choice(Word(access, "ACTION", options.kind, "create, list, revoke or roles"),
+         {"create", "list", "revoke", "roles"});
+  Add(access, "TOKEN", options.names, "", "of revoke: their ids or names");
+  Choice(Add(access, "--role", options.role, "ROLE",
+             "of create: viewer, trainer, worker or operator"),
+         {"viewer", "trainer", "worker", "operator"});
+  Add(access, "--name", options.token_name, "NAME",
+      "of create: for people; several tokens may have the same");
+  Add(access, "--expires", options.expires, "TIME",
+      "of create: how long it is good for, as 90d or 12h; default: until it is "
+      "revoked");
   AddOutput(access, false);
 }
 
@@ -183,13 +152,11 @@ void CommandLine::State::AddLocal() {
               "  source <(leat completion bash)\n"
               "  leat completion zsh > ~/.zfunc/_leat\n"
               "  leat completion fish | source\n");
-  Choice(completion->add_option("SHELL", options.shell, "bash, zsh or fish")
-             ->required(),
+  Choice(Word(completion, "SHELL", options.shell, "bash, zsh or fish"),
          {"bash", "zsh", "fish"});
   CLI::App* man = Command("man", "Write leat's manual pages into a folder",
                           "  leat man ~/.local/share/man/man1 && man leat\n");
-  values[man->add_option("FOLDER", options.path, "an existing folder")
-             ->required()] = Files();
+  Word(man, "FOLDER", options.path, "an existing folder", Files());
   Command("version", "The version of this program", "  leat version\n");
 }
 
@@ -199,17 +166,15 @@ void CommandLine::State::AddWhy() {
               "  leat why resnet50 --step 340\n"
               "  leat why resnet50 --step 340 --row 7\n"
               "  leat why resnet50 --epoch 2 --step 340 -o json\n");
-  values[why->add_option("JOB", options.name, "the job, running or finished")
-             ->required()] = Names("jobs");
-  const auto number = [](CLI::Option* option, const char* type) {
-    return option->check(NotNegative())->type_name(type);
-  };
-  number(why->add_option("--step", options.step, "step, from 0"), "S")
+  Word(why, "JOB", options.name, "the job, running or finished", Names("jobs"));
+  Add(why, "--step", options.step, "S", "step, from 0")
+      ->check(NotNegative())
       ->required();
-  number(why->add_option("--row", options.row,
-                         "row of the batch, from 0; default: all of them"),
-         "R");
-  number(why->add_option("--epoch", options.epoch, "epoch, from 0"), "E");
+  Add(why, "--row", options.row, "R",
+      "row of the batch, from 0; default: all of them")
+      ->check(NotNegative());
+  Add(why, "--epoch", options.epoch, "E", "epoch, from 0")
+      ->check(NotNegative());
   AddOutput(why, false);
 }
 
@@ -222,36 +187,24 @@ void CommandLine::State::AddConvert() {
       "  leat convert train-images-idx3-ubyte.gz train --to tfrecord\n"
       "  leat convert photos photos-tar --to webdataset --shard-size 1GiB\n");
   ConvertOptions& to = options.convert;
-  const auto file = [&](const char* name, std::string& value,
-                        const char* text) {
-    CLI::Option* option = convert->add_option(name, value, text);
-    values[option] = Files();
-    return option;
-  };
-  file("INPUT", to.input,
-       "image folder, idx file of images, or folder with MNIST's idx files")
-      ->required();
-  file("OUTPUT", to.output, "folder to make")->required();
-  Choice(convert->add_option("--to", to.to, "caffe2, tfrecord or webdataset")
+  Word(convert, "INPUT", to.input,
+       "image folder, idx file of images, or folder with MNIST's idx files",
+       Files());
+  Word(convert, "OUTPUT", to.output, "folder to make", Files());
+  Choice(Add(convert, "--to", to.to, "FORM", "caffe2, tfrecord or webdataset")
              ->required(),
-         {"caffe2", "tfrecord", "webdataset"})
-      ->type_name("FORM");
-  file("--labels", to.labels, "idx file of the labels, if not found by name")
-      ->type_name("FILE");
-  Choice(convert->add_option("--encoding", to.encoding,
-                             "of idx's images: png (default; loses nothing) or "
-                             "jpeg"),
-         {"png", "jpeg"})
-      ->type_name("KIND");
-  convert->add_option("--quality", to.quality, "of a JPEG, 1 to 100 (95)")
-      ->check(CLI::Range(1, 100).description(""))
-      ->type_name("N");
-  convert
-      ->add_option("--shard-size", to.shard_bytes,
-                   "most bytes of a .tfrecord or .tar file (256MiB)")
+         {"caffe2", "tfrecord", "webdataset"});
+  Add(convert, "--labels", to.labels, "FILE",
+      "idx file of the labels, if not found by name", Files());
+  Choice(Add(convert, "--encoding", to.encoding, "KIND",
+             "of idx's images: png (default; loses nothing) or jpeg"),
+         {"png", "jpeg"});
+  Add(convert, "--quality", to.quality, "N", "of a JPEG, 1 to 100 (95)")
+      ->check(Between(1, 100));
+  Add(convert, "--shard-size", to.shard_bytes, "SIZE",
+      "most bytes of a .tfrecord or .tar file (256MiB)")
       ->transform(CLI::AsSizeValue(true).description(""))
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50).description(""))
-      ->type_name("SIZE");
+      ->check(Between(uint64_t{1}, uint64_t{1} << 50));
   convert->add_flag("-f,--force", to.force,
                     "replace an output that leat convert wrote");
 }

@@ -40,6 +40,12 @@ inline CLI::Validator NotNegative() {
           ""};
 }
 
+// The help says the bounds in its own words.
+template <class T>
+CLI::Validator Between(T least, T most) {
+  return CLI::Range(least, most).description("");
+}
+
 // No command of the program has this name.
 inline absl::Status UnknownCommand(const CLI::App& app,
                                    const std::string& word) {
@@ -63,6 +69,24 @@ struct CommandLine::State {
     examples[command] = example;
     return command;
   }
+  // Adds an option that sets `value`. `type`: what the help calls the value, as
+  // "FILE"; empty for a positional. `known`: what a shell offers for it.
+  template <class T>
+  CLI::Option* Add(CLI::App* command, const std::string& flags, T& value,
+                   const std::string& type, const std::string& text,
+                   Values known = {}) {
+    CLI::Option* option = command->add_option(flags, value, text);
+    if (!type.empty()) option->type_name(type);
+    values[option] = std::move(known);
+    return option;
+  }
+  // Adds a positional that must be given.
+  template <class T>
+  CLI::Option* Word(CLI::App* command, const std::string& name, T& value,
+                    const std::string& text, Values known = {}) {
+    return Add(command, name, value, "", text, std::move(known))->required();
+  }
+  // Accepts these words alone.
   CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
     option->check(CLI::Validator(
         [words](std::string& word) {
@@ -77,21 +101,17 @@ struct CommandLine::State {
     return option;
   }
   void AddFormat(CLI::App* command) {
-    Choice(command->add_option("-o,--output", options.output,
-                               "table, wide, json, jsonl, yaml, csv or name"),
-           FormatNames())
-        ->type_name("FORMAT");
+    Choice(Add(command, "-o,--output", options.output, "FORMAT",
+               "table, wide, json, jsonl, yaml, csv or name"),
+           FormatNames());
   }
   void AddOutput(CLI::App* command, bool watch) {
     AddFormat(command);
     if (!watch) return;
     command->add_flag("-w,--watch", options.watch, "print again and again");
-    command
-        ->add_option("--interval", options.interval,
-                     "time between two prints, as 2s or 500ms")
-        ->type_name("TIME");
-    command->add_option("--count", options.count, "stop after so many prints")
-        ->type_name("N");
+    Add(command, "--interval", options.interval, "TIME",
+        "time between two prints, as 2s or 500ms");
+    Add(command, "--count", options.count, "N", "stop after so many prints");
   }
   void AddGlobal();
   void AddViews();

@@ -7,31 +7,23 @@ namespace leat::cli {
 
 // Adds options that describe a dataset's reader, and the program that lists it.
 void CommandLine::State::AddReader(CLI::App* command) {
-  command
-      ->add_option("--format", options.format,
-                   "a reader's name without \"readers.\"; the default follows "
-                   "from names and first bytes")
-      ->type_name("FORMAT");
-  command
-      ->add_option("--arg", options.reader_args,
-                   "an argument of the reader, of a list one value; may be "
-                   "given several times")
-      ->type_name("NAME=VALUE")
+  Add(command, "--format", options.format, "FORMAT",
+      "a reader's name without \"readers.\"; the default follows from names "
+      "and first bytes");
+  Add(command, "--arg", options.reader_args, "NAME=VALUE",
+      "an argument of the reader, of a list one value; may be given several "
+      "times")
       ->allow_extra_args(false);
-  CLI::Option* daemons = command->add_option(
-      "--daemon-dir", options.daemon_dir,
-      "folder of leat-worker, which lists; default: leat's own, then PATH");
-  daemons->type_name("FOLDER");
-  values[daemons] = Files();
+  Add(command, "--daemon-dir", options.daemon_dir, "FOLDER",
+      "folder of leat-worker, which lists; default: leat's own, then PATH",
+      Files());
 }
 
 void CommandLine::State::AddVocabulary(CLI::App* command) {
-  CLI::Option* vocabulary = command->add_option(
-      "--vocabulary", options.vocabulary,
+  Add(command, "--vocabulary", options.vocabulary, "FILE",
       "JSON file of a tokenizer, as Hugging Face's tokenizers write it: shows "
-      "tokens as text");
-  vocabulary->type_name("FILE");
-  values[vocabulary] = Files();
+      "tokens as text",
+      Files());
 }
 
 void CommandLine::State::AddSheet() {
@@ -40,30 +32,19 @@ void CommandLine::State::AddSheet() {
               "  leat sheet resnet50 -o sheet.png\n"
               "  leat sheet resnet50 --step 120 --rows 64\n"
               "  leat sheet llm --vocabulary tokenizer.json -o rows.html\n");
-  values[sheet->add_option("JOB", options.name, "the job")->required()] =
-      Names("jobs");
-  sheet->add_option("--step", options.step, "step, from 0")
-      ->check(NotNegative())
-      ->type_name("S");
-  sheet->add_option("--epoch", options.epoch, "epoch, from 0")
-      ->check(NotNegative())
-      ->type_name("E");
-  sheet->add_option("--rows", options.rows, "rows drawn, 1 to 256")
-      ->check(CLI::Range(1, 256).description(""))
-      ->type_name("N");
-  sheet->add_option("--columns", options.columns, "images a line, 1 to 64")
-      ->check(CLI::Range(1, 64).description(""))
-      ->type_name("N");
-  sheet
-      ->add_option("--field", options.field,
-                   "field that is drawn, an image or a sequence; default: the "
-                   "first image, or else the first sequence")
-      ->type_name("NAME");
-  CLI::Option* picture = sheet->add_option(
-      "-o,--output", options.picture,
-      "file, of sequences also .html; - is stdout (sheet.png)");
-  picture->type_name("FILE");
-  values[picture] = Files();
+  Word(sheet, "JOB", options.name, "the job", Names("jobs"));
+  Add(sheet, "--step", options.step, "S", "step, from 0")->check(NotNegative());
+  Add(sheet, "--epoch", options.epoch, "E", "epoch, from 0")
+      ->check(NotNegative());
+  Add(sheet, "--rows", options.rows, "N", "rows drawn, 1 to 256")
+      ->check(Between(1, 256));
+  Add(sheet, "--columns", options.columns, "N", "images a line, 1 to 64")
+      ->check(Between(1, 64));
+  Add(sheet, "--field", options.field, "NAME",
+      "field that is drawn, an image or a sequence; default: the first image, "
+      "or else the first sequence");
+  Add(sheet, "-o,--output", options.picture, "FILE",
+      "file, of sequences also .html; - is stdout (sheet.png)", Files());
   AddVocabulary(sheet);
 }
 
@@ -75,31 +56,22 @@ void CommandLine::State::AddInspect() {
       "  leat inspect /data/train -o json\n"
       "  leat inspect train-000.tar\n"
       "  leat inspect 's3://bucket/train-*.tfrecord'\n"
-      "  leat inspect web.bin --row-length 4096 --vocabulary "
-      "tokenizer.json\n"
+      "  leat inspect web.bin --row-length 4096 --vocabulary tokenizer.json\n"
       "  leat describe job llm -o json > llm.json; leat inspect llm.json\n");
-  values[inspect
-             ->add_option("PATH", options.path,
-                          "file, folder, or pattern of files; a path, s3://, "
-                          "gs:// or http://; the JSON of a pipeline that "
-                          "packs, or of a job")
-             ->required()] = Files();
+  Word(inspect, "PATH", options.path,
+       "file, folder, or pattern of files; a path, s3://, gs:// or http://; "
+       "the JSON of a pipeline that packs, or of a job",
+       Files());
   AddReader(inspect);
-  inspect
-      ->add_option("--within", options.look_within,
-                   "look so long; what is not known then is left out (30s)")
-      ->type_name("TIME");
-  inspect
-      ->add_option("--row-length", options.row_lengths,
-                   "elements of a row that documents of token files are packed "
-                   "into, to say how full rows are; may be given several times")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24).description(""))
-      ->type_name("N")
+  Add(inspect, "--within", options.look_within, "TIME",
+      "look so long; what is not known then is left out (30s)");
+  Add(inspect, "--row-length", options.row_lengths, "N",
+      "elements of a row that documents of token files are packed into, to say "
+      "how full rows are; may be given several times")
+      ->check(Between(uint64_t{1}, uint64_t{1} << 24))
       ->allow_extra_args(false);
-  inspect
-      ->add_option("--source", options.source,
-                   "the source that is looked at, if PATH is a mixture's job")
-      ->type_name("NAME");
+  Add(inspect, "--source", options.source, "NAME",
+      "the source that is looked at, if PATH is a mixture's job");
   AddVocabulary(inspect);
   AddOutput(inspect, false);
 }
@@ -113,26 +85,19 @@ void CommandLine::State::AddIndex() {
               "types=int64\n"
               "  leat index /data/train -o json | jq .records\n"
               "  leat index /data/train --seek --within 2h\n");
-  values[index
-             ->add_option("URI", options.path,
-                          "file, folder, or pattern of files; a path, s3://, "
-                          "gs:// or http://")
-             ->required()] = Files();
+  Word(index, "URI", options.path,
+       "file, folder, or pattern of files; a path, s3://, gs:// or http://",
+       Files());
   AddReader(index);
-  index
-      ->add_option("--read", options.read_records,
-                   "how many records are read, spread evenly, to find bad ones "
-                   "(100)")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40).description(""))
-      ->type_name("N");
+  Add(index, "--read", options.read_records, "N",
+      "how many records are read, spread evenly, to find bad ones (100)")
+      ->check(Between(uint64_t{0}, uint64_t{1} << 40));
   index->add_flag("--seek", options.seek,
                   "read all records, and write where decoding can begin in "
                   "their JPEG files beside the dataset, so that first epochs "
                   "decode random crops faster, to the same pixels");
-  index
-      ->add_option("--within", options.within,
-                   "give up after so long, with exit code 4 (5m)")
-      ->type_name("TIME");
+  Add(index, "--within", options.within, "TIME",
+      "give up after so long, with exit code 4 (5m)");
   AddOutput(index, false);
 }
 
@@ -142,23 +107,15 @@ void CommandLine::State::AddState() {
       "  leat state backup /var/lib/leat /backup/leat-$(date +%F)\n"
       "  leat-coordinator --state /backup/leat-2026-01-31   # goes on from "
       "it\n");
-  Choice(state->add_option("ACTION", options.kind, "backup")->required(),
-         {"backup"});
-  values[state
-             ->add_option("DIR", options.path,
-                          "the folder of the coordinator's --state, on this "
-                          "machine")
-             ->required()] = Files();
-  values[state
-             ->add_option("TO", options.backup_to,
-                          "a folder that is not there yet")
-             ->required()] = Files();
-  CLI::Option* daemons = state->add_option(
-      "--daemon-dir", options.daemon_dir,
+  Choice(Word(state, "ACTION", options.kind, "backup"), {"backup"});
+  Word(state, "DIR", options.path,
+       "the folder of the coordinator's --state, on this machine", Files());
+  Word(state, "TO", options.backup_to, "a folder that is not there yet",
+       Files());
+  Add(state, "--daemon-dir", options.daemon_dir, "FOLDER",
       "folder of leat-coordinator, which copies; default: leat's own, then "
-      "PATH");
-  daemons->type_name("FOLDER");
-  values[daemons] = Files();
+      "PATH",
+      Files());
 }
 
 void CommandLine::State::AddTrace() {
@@ -167,21 +124,14 @@ void CommandLine::State::AddTrace() {
       "Record what workers do for a job's steps, as a file for Perfetto",
       "  leat trace resnet50 --duration 10s -o trace.json\n"
       "  leat trace resnet50 --ratio 0.1 --duration 1m\n");
-  values[trace->add_option("JOB", options.name, "the job, its whole name")
-             ->required()] = Names("jobs");
-  trace
-      ->add_option("--duration", options.duration,
-                   "look for so long, up to 1m (10s)")
-      ->type_name("TIME");
-  trace
-      ->add_option("--ratio", options.ratio,
-                   "the share of steps that are looked at (1)")
-      ->check(CLI::Range(0.0, 1.0).description(""))
-      ->type_name("R");
-  CLI::Option* file = trace->add_option("-o,--output", options.trace,
-                                        "file; - is stdout (trace.json)");
-  file->type_name("FILE");
-  values[file] = Files();
+  Word(trace, "JOB", options.name, "the job, its whole name", Names("jobs"));
+  Add(trace, "--duration", options.duration, "TIME",
+      "look for so long, up to 1m (10s)");
+  Add(trace, "--ratio", options.ratio, "R",
+      "the share of steps that are looked at (1)")
+      ->check(Between(0.0, 1.0));
+  Add(trace, "-o,--output", options.trace, "FILE",
+      "file; - is stdout (trace.json)", Files());
 }
 
 }  // namespace leat::cli

@@ -11,12 +11,10 @@ void CommandLine::State::AddBottleneck() {
       "  leat bottleneck resnet50\n"
       "  leat bottleneck resnet50 --since 10m\n"
       "  leat bottleneck resnet50 -o json | jq -r .limit\n");
-  values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
-             ->required()] = Names("jobs");
-  bottleneck
-      ->add_option("--since", options.since,
-                   "judge by so much time, as 30s or 5m, up to 1h (1m)")
-      ->type_name("TIME");
+  Word(bottleneck, "JOB", options.name, "the job, its whole name",
+       Names("jobs"));
+  Add(bottleneck, "--since", options.since, "TIME",
+      "judge by so much time, as 30s or 5m, up to 1h (1m)");
   AddOutput(bottleneck, true);
 }
 
@@ -27,15 +25,13 @@ void CommandLine::State::AddTop() {
       "  leat top\n  leat top consumers --sort waits\n"
       "  leat top jobs --rows 10 --interval 5s\n"
       "  leat top --count 2 -o csv\n");
-  Choice(top->add_option("KIND", options.kind,
-                         "workers (default), jobs or consumers"),
+  Choice(Add(top, "KIND", options.kind, "",
+             "workers (default), jobs or consumers"),
          {"workers", "jobs", "consumers"});
-  top->add_option("--sort", options.sort,
-                  "the beginning of a column's title (rate)")
-      ->type_name("COLUMN");
-  top->add_option("--rows", options.rows, "rows shown, 1 to 1000 (32)")
-      ->check(CLI::Range(1, 1000).description(""))
-      ->type_name("N");
+  Add(top, "--sort", options.sort, "COLUMN",
+      "the beginning of a column's title (rate)");
+  Add(top, "--rows", options.rows, "N", "rows shown, 1 to 1000 (32)")
+      ->check(Between(1, 1000));
   AddOutput(top, true);
 }
 
@@ -43,25 +39,18 @@ void CommandLine::State::AddDoctor() {
   CLI::App* doctor = Command(
       "doctor", "Find problems of this machine and the service, with remedies",
       "  leat doctor\n  leat doctor --local\n"
-      "  leat doctor --local --state /var/lib/leat --data "
-      "s3://bucket/train\n"
+      "  leat doctor --local --state /var/lib/leat --data s3://bucket/train\n"
       "  leat doctor -o name    # codes of what is wrong\n");
   doctor->add_flag("--local", options.local,
                    "this machine alone: no coordinator is asked");
-  const auto path = [&](const char* flag, std::string& value, const char* text,
-                        const char* type) {
-    CLI::Option* option = doctor->add_option(flag, value, text);
-    option->type_name(type);
-    values[option] = Files();
-  };
-  path("--state", options.state_folder,
-       "also measure how long this folder takes to keep a write, as a "
-       "coordinator does it in its --state",
-       "FOLDER");
-  path("--data", options.path,
-       "also list this dataset and read one of its records, with this user's "
-       "credentials",
-       "URI");
+  Add(doctor, "--state", options.state_folder, "FOLDER",
+      "also measure how long this folder takes to keep a write, as a "
+      "coordinator does it in its --state",
+      Files());
+  Add(doctor, "--data", options.path, "URI",
+      "also list this dataset and read one of its records, with this user's "
+      "credentials",
+      Files());
   AddOutput(doctor, false);
 }
 
@@ -71,20 +60,15 @@ void CommandLine::State::AddWait() {
               "  leat wait worker/node7 worker/node8 --for=ready\n"
               "  leat wait job/resnet50 --for=idle --within 1h\n"
               "  leat wait dataset/train --for=ready\n");
-  wait->add_option(
-          "WHAT", options.names,
-          "each of worker/NAME, job/NAME or dataset/NAME, the whole name")
+  Word(wait, "WHAT", options.names,
+       "each of worker/NAME, job/NAME or dataset/NAME, the whole name");
+  Add(wait, "--for", options.condition, "STATE",
+      "of a worker ready, draining or lost; of a job running or idle; of a "
+      "dataset ready or failed; of each gone")
       ->required();
-  wait->add_option("--for", options.condition,
-                   "of a worker ready, draining or lost; of a job running or "
-                   "idle; of a dataset ready or failed; of each gone")
-      ->required()
-      ->type_name("STATE");
-  wait->add_option("--within", options.within,
-                   "give up after so long, with exit code 4 (5m)")
-      ->type_name("TIME");
-  wait->add_option("--interval", options.interval, "time between two looks")
-      ->type_name("TIME");
+  Add(wait, "--within", options.within, "TIME",
+      "give up after so long, with exit code 4 (5m)");
+  Add(wait, "--interval", options.interval, "TIME", "time between two looks");
 }
 
 void CommandLine::State::AddEvents() {
@@ -93,21 +77,17 @@ void CommandLine::State::AddEvents() {
       "  leat events\n  leat events job/resnet50 --since 1h\n"
       "  leat events --watch worker\n"
       "  leat events --watch -o jsonl | jq -r .type\n");
-  events->add_option("ABOUT", options.name,
-                     "worker, job, dataset, consumer, finding or coordinator, "
-                     "alone or with /NAME; default: everything");
-  events
-      ->add_option("--since", options.since,
-                   "events of the last so long, as 30s or 5m; default: all "
-                   "that the coordinator remembers")
-      ->type_name("TIME");
+  Add(events, "ABOUT", options.name, "",
+      "worker, job, dataset, consumer, finding or coordinator, alone or with "
+      "/NAME; default: everything");
+  Add(events, "--since", options.since, "TIME",
+      "events of the last so long, as 30s or 5m; default: all that the "
+      "coordinator remembers");
   AddFormat(events);
   events->add_flag("-w,--watch", options.watch,
                    "go on with events as they happen");
-  events
-      ->add_option("--count", options.count,
-                   "with --watch: end after so many events")
-      ->type_name("N");
+  Add(events, "--count", options.count, "N",
+      "with --watch: end after so many events");
 }
 
 void CommandLine::State::AddHealth() {
@@ -115,16 +95,13 @@ void CommandLine::State::AddHealth() {
                              "  leat health\n"
                              "  leat health mute CERTIFICATE_EXPIRES --for 7d\n"
                              "  leat health unmute CERTIFICATE_EXPIRES\n");
-  Choice(health->add_option("ACTION", options.kind,
-                            "show (default), mute or unmute"),
-         {"show", "mute", "unmute"});
-  health->add_option("CODE", options.names,
-                     "of mute and unmute: findings' codes");
-  health
-      ->add_option("--for", options.expires,
-                   "of mute: for so long, as 12h or 7d; default: until it is "
-                   "unmuted. A finding that gets worse is not muted")
-      ->type_name("TIME");
+  Choice(
+      Add(health, "ACTION", options.kind, "", "show (default), mute or unmute"),
+      {"show", "mute", "unmute"});
+  Add(health, "CODE", options.names, "", "of mute and unmute: findings' codes");
+  Add(health, "--for", options.expires, "TIME",
+      "of mute: for so long, as 12h or 7d; default: until it is unmuted. A "
+      "finding that gets worse is not muted");
   AddOutput(health, true);
 }
 
@@ -132,10 +109,8 @@ void CommandLine::State::AddReport() {
   CLI::App* report =
       Command("report", "One HTML file with all of it, to attach to an issue",
               "  leat report -o report.html\n");
-  CLI::Option* file = report->add_option("-o,--output", options.report,
-                                         "file; - is stdout (report.html)");
-  file->type_name("FILE");
-  values[file] = Files();
+  Add(report, "-o,--output", options.report, "FILE",
+      "file; - is stdout (report.html)", Files());
 }
 
 void CommandLine::State::AddContext() {
@@ -147,13 +122,10 @@ void CommandLine::State::AddContext() {
       "  leat context list\n"
       "  leat --context lab status\n");
   Choice(
-      context
-          ->add_option("ACTION", options.kind, "list, show, use, set or delete")
-          ->required(),
+      Word(context, "ACTION", options.kind, "list, show, use, set or delete"),
       {"list", "show", "use", "set", "delete"});
-  values[context->add_option("NAME", options.name,
-                             "the context; of show the current one by "
-                             "default")] = Names("contexts");
+  Add(context, "NAME", options.name, "",
+      "the context; of show the current one by default", Names("contexts"));
   AddOutput(context, false);
 }
 
@@ -165,9 +137,8 @@ void CommandLine::State::AddHelp() {
   for (const CLI::App* sub :
        app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(sub->get_name());
-  values[help->add_option("COMMAND", options.name,
-                          "the command; default: lists all of them")] =
-      Words(std::move(names));
+  Add(help, "COMMAND", options.name, "",
+      "the command; default: lists all of them", Words(std::move(names)));
 }
 
 absl::StatusOr<std::string> CommandLine::State::HelpAsked() const {
