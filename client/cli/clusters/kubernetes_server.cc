@@ -3,13 +3,11 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "absl/strings/escaping.h"
+#include "client/cli/base/file.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -20,16 +18,12 @@ constexpr size_t kMaxFile = 1 << 20;
 // Returns the text without trailing blanks.
 absl::StatusOr<std::string> ReadText(std::string_view what,
                                      const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return NotFound("{} {}: {}", what, path, strerror(errno));
-  std::string text(kMaxFile + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kMaxFile)
+  absl::StatusOr<std::string> text = ReadFile(path, kMaxFile);
+  if (!text.ok()) return NotFound("{} {}", what, Message(text.status()));
+  if (text->size() > kMaxFile)
     return InvalidArgument("{} {}: it has more than {} bytes", what, path,
                            kMaxFile);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.pop_back();
+  while (text->ends_with('\n') || text->ends_with(' ')) text->pop_back();
   return text;
 }
 

@@ -2,11 +2,9 @@
 #include "client/cli/convert/folder_input.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
+#include "client/cli/base/file.h"
 #include "client/cli/convert/folder.h"
 #include "client/cli/convert/image_encoder.h"
 #include "core/status.h"
@@ -48,18 +46,9 @@ absl::StatusOr<FileNames> ImagesOf(const std::string& root,
 }
 
 absl::StatusOr<std::string> ReadImage(const std::string& path) {
-  std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (error) return FailedPrecondition("{}: {}", path, error.message());
-  if (size > kMaxImageBytes) {
-    return FailedPrecondition("{}: {} bytes; want at most {}", path, size,
-                              kMaxImageBytes);
-  }
-  std::string bytes(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (!file) return FailedPrecondition("{}: {}", path, std::strerror(errno));
-  return bytes;
+  ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxImageBytes));
+  if (bytes.size() <= kMaxImageBytes) return bytes;
+  return FailedPrecondition("{}: want at most {} bytes", path, kMaxImageBytes);
 }
 
 class FolderRecords : public RecordInput {

@@ -83,7 +83,7 @@ TEST_F(Converting, AFailureNamesFileAndRecordAndLeavesNothing) {
   fs::remove(Path("photos/c/wrong.jpg"));
   fs::create_symlink("nowhere", Path("photos/c/gone.jpg"));
   EXPECT_THAT(Run({Path("photos"), Path("out"), "--to", "tfrecord"}),
-              HasSubstr("photos/c/gone.jpg: No such file"));
+              HasSubstr("photos/c/gone.jpg: cannot be read: No such file"));
   EXPECT_THAT(Names(""), ElementsAre("i", "i.gz", "l", "photos"));
 }
 
