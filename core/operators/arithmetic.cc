@@ -17,8 +17,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 constexpr size_t kMaxConstantAxes = 8;
 
 absl::StatusOr<Shape> JoinedShape(Inputs inputs) {

@@ -17,10 +17,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Floats = std::vector<double>;
-using Texts = std::vector<std::string>;
-
 constexpr double kMostOperations = 64;
 constexpr double kMostBins = 100'000;
 

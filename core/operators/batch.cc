@@ -12,8 +12,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 TypesOr InferPartner(Node*, Inputs inputs) {
   return std::vector<ValueType>{inputs[0]};
 }

@@ -12,8 +12,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 ArgInfo ResultType() {
   return Choice(
       "dtype", Text("input"),

@@ -14,10 +14,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Ints = std::vector<int64_t>;
-using Floats = std::vector<double>;
-
 constexpr double kMostElements = 1e9;  // along an axis
 constexpr double kMostValue = 1e30;    // of fill values
 constexpr size_t kMaxRank = 8;

@@ -15,8 +15,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 // Returns the argument `size` as two numbers, and completes it in place.
 absl::StatusOr<ImageSize> CompleteSize(Node* node) {
   auto& size = std::get<std::vector<int64_t>>(node->args.at("size"));

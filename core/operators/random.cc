@@ -15,9 +15,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Floats = std::vector<double>;
-
 TypesOr InferNormal(Node*, Inputs) { return OneTensor(DType::kFloat32, {}); }
 
 TypesOr InferChoice(Node* node, Inputs) {

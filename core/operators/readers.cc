@@ -15,8 +15,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 std::vector<ValueType> ImageAndLabel() {
   return {{ValueType::Kind::kEncoded, DType::kUint8, {}},
           {ValueType::Kind::kTensor, DType::kInt32, {}}};
@@ -105,7 +103,6 @@ TypesOr InferCoco(Node* node, Inputs) {
 }
 
 OperatorEntry Coco() {
-  using Texts = std::vector<std::string>;
   ArgInfo outputs = Arg(
       "outputs", ArgType::kStrings, Value(Texts{"image", "boxes", "labels"}),
       "what is read, in this order: boxes float32 (n, 4), x, y, width, "

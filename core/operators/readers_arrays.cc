@@ -12,8 +12,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 ValueType ScalarLabel() {
   return {ValueType::Kind::kTensor, DType::kInt32, {}};
 }

@@ -16,8 +16,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Texts = std::vector<std::string>;
 using Kind = ValueType::Kind;
 
 constexpr size_t kMaxFields = 100;

@@ -13,8 +13,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-
 TypesOr InferCoinFlip(Node*, Inputs) { return OneTensor(DType::kBool, {}); }
 
 TypesOr InferUniform(Node* node, Inputs) {

@@ -15,10 +15,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Ints = std::vector<int64_t>;
-using Floats = std::vector<double>;
-
 const std::vector<std::string>& AllTypes() {
   static const auto& types = *new std::vector<std::string>{
       "bool", "uint8", "int32", "int64", "float16", "float32"};

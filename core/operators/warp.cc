@@ -13,10 +13,6 @@
 namespace leat {
 namespace {
 
-using Inputs = std::span<const ValueType>;
-using Ints = std::vector<int64_t>;
-using Floats = std::vector<double>;
-
 absl::Status WantPixels(const ValueType& type) {
   RETURN_IF_ERROR(WantImage(type));
   if (type.dtype == DType::kUint8 || type.dtype == DType::kFloat32)

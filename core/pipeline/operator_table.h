@@ -7,6 +7,7 @@
 // docs/howto/operator.md says how to add one.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,11 @@
 namespace leat {
 
 using TypesOr = absl::StatusOr<std::vector<ValueType>>;
+using Inputs = std::span<const ValueType>;
+// Lists, as arguments hold them.
+using Ints = std::vector<int64_t>;
+using Floats = std::vector<double>;
+using Texts = std::vector<std::string>;
 
 struct OperatorEntry {
   OperatorInfo info;
@@ -26,7 +32,7 @@ struct OperatorEntry {
   // kInvalidArgument: names the argument or the input, without the node.
   // REQUIRES: the arguments are complete and have their types; the number of
   // inputs is the operator's. nullptr if `stored_types`.
-  TypesOr (*infer)(Node* node, std::span<const ValueType> inputs);
+  TypesOr (*infer)(Node* node, Inputs inputs);
 };
 
 std::span<const OperatorEntry> OperatorTable();

@@ -14,9 +14,6 @@
 namespace leat {
 namespace {
 
-using Ints = std::vector<int64_t>;
-using Floats = std::vector<double>;
-
 // Maximum of a size or position; sums of some of these are exact.
 constexpr double kMost = 1e15;
 

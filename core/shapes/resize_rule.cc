@@ -21,8 +21,6 @@
 namespace leat {
 namespace {
 
-using Ints = std::vector<int64_t>;
-using Floats = std::vector<double>;
 using Pair = std::array<double, 2>;
 
 // Maximum factor by which a region is stretched to keep the scale: for results
