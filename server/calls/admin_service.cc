@@ -8,7 +8,6 @@
 #include "core/status.h"
 #include "rpc/wire/times.h"
 #include "server/calls/event_stream.h"
-#include "server/calls/handle.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -80,18 +79,18 @@ absl::StatusOr<AccessToken> TokenFor(
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AdminService::GetStatus(
-    grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
-    v1::GetStatusResponse* response) {
+UnaryReactor* AdminService::GetStatus(CallContext* context,
+                                      const v1::GetStatusRequest*,
+                                      v1::GetStatusResponse* response) {
   return Handle(access_, "AdminService/GetStatus", context, [&] {
     *response = view_.Status();
     return absl::OkStatus();
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListWorkers(
-    grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
-    v1::ListWorkersResponse* response) {
+UnaryReactor* AdminService::ListWorkers(CallContext* context,
+                                        const v1::ListWorkersRequest* request,
+                                        v1::ListWorkersResponse* response) {
   return Handle(access_, "AdminService/ListWorkers", context, [&] {
     return FillPage(
         *request, kPageOfWorkers, response, response->mutable_workers(),
@@ -100,9 +99,9 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListJobs(
-    grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
-    v1::ListJobsResponse* response) {
+UnaryReactor* AdminService::ListJobs(CallContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) {
   return Handle(access_, "AdminService/ListJobs", context, [&] {
     StatusView::KnownStatistics workers;
     return FillPage(
@@ -112,10 +111,9 @@ grpc::ServerUnaryReactor* AdminService::ListJobs(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListDatasets(
-    grpc::CallbackServerContext* context,
-    const v1::ListDatasetsRequest* request,
-    v1::ListDatasetsResponse* response) {
+UnaryReactor* AdminService::ListDatasets(CallContext* context,
+                                         const v1::ListDatasetsRequest* request,
+                                         v1::ListDatasetsResponse* response) {
   return Handle(access_, "AdminService/ListDatasets", context, [&] {
     return FillPage(
         *request, kPageOfDatasets, response, response->mutable_datasets(),
@@ -124,9 +122,9 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListShards(
-    grpc::CallbackServerContext* context, const v1::ListShardsRequest* request,
-    v1::ListShardsResponse* response) {
+UnaryReactor* AdminService::ListShards(CallContext* context,
+                                       const v1::ListShardsRequest* request,
+                                       v1::ListShardsResponse* response) {
   return Handle(access_, "AdminService/ListShards", context,
                 [&]() -> absl::Status {
                   ASSIGN_OR_RETURN(const std::vector<ShardView> shards,
@@ -145,9 +143,8 @@ grpc::ServerUnaryReactor* AdminService::ListShards(
                 });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListConsumers(
-    grpc::CallbackServerContext* context,
-    const v1::ListConsumersRequest* request,
+UnaryReactor* AdminService::ListConsumers(
+    CallContext* context, const v1::ListConsumersRequest* request,
     v1::ListConsumersResponse* response) {
   return Handle(access_, "AdminService/ListConsumers", context, [&] {
     return FillPage(
@@ -157,9 +154,8 @@ grpc::ServerUnaryReactor* AdminService::ListConsumers(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::GetBottleneck(
-    grpc::CallbackServerContext* context,
-    const v1::GetBottleneckRequest* request,
+UnaryReactor* AdminService::GetBottleneck(
+    CallContext* context, const v1::GetBottleneckRequest* request,
     v1::GetBottleneckResponse* response) {
   return Handle(
       access_, "AdminService/GetBottleneck", context, [&]() -> absl::Status {
@@ -183,16 +179,15 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
 }
 
 grpc::ServerWriteReactor<v1::WatchEventsResponse>* AdminService::WatchEvents(
-    grpc::CallbackServerContext* context,
-    const v1::WatchEventsRequest* request) {
+    CallContext* context, const v1::WatchEventsRequest* request) {
   return StartWatchEvents(coordinator_, access_,
                           access_->Admit("AdminService/WatchEvents", *context),
                           *request, clock_->WallNow());
 }
 
-grpc::ServerUnaryReactor* AdminService::MuteFinding(
-    grpc::CallbackServerContext* context, const v1::MuteFindingRequest* request,
-    v1::MuteFindingResponse*) {
+UnaryReactor* AdminService::MuteFinding(CallContext* context,
+                                        const v1::MuteFindingRequest* request,
+                                        v1::MuteFindingResponse*) {
   return HandleLater(
       access_, "AdminService/MuteFinding", context,
       [&](Coordinator::Done done) {
@@ -205,9 +200,9 @@ grpc::ServerUnaryReactor* AdminService::MuteFinding(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::UnmuteFinding(
-    grpc::CallbackServerContext* context,
-    const v1::UnmuteFindingRequest* request, v1::UnmuteFindingResponse*) {
+UnaryReactor* AdminService::UnmuteFinding(
+    CallContext* context, const v1::UnmuteFindingRequest* request,
+    v1::UnmuteFindingResponse*) {
   return HandleLater(access_, "AdminService/UnmuteFinding", context,
                      [&](Coordinator::Done done) {
                        coordinator_->UnmuteFinding(request->code(),
@@ -215,18 +210,18 @@ grpc::ServerUnaryReactor* AdminService::UnmuteFinding(
                      });
 }
 
-grpc::ServerUnaryReactor* AdminService::DeleteJob(
-    grpc::CallbackServerContext* context, const v1::DeleteJobRequest* request,
-    v1::DeleteJobResponse*) {
+UnaryReactor* AdminService::DeleteJob(CallContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse*) {
   return HandleLater(
       access_, "AdminService/DeleteJob", context, [&](Coordinator::Done done) {
         coordinator_->DeleteJob(request->name(), std::move(done));
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::DeleteDataset(
-    grpc::CallbackServerContext* context,
-    const v1::DeleteDatasetRequest* request, v1::DeleteDatasetResponse*) {
+UnaryReactor* AdminService::DeleteDataset(
+    CallContext* context, const v1::DeleteDatasetRequest* request,
+    v1::DeleteDatasetResponse*) {
   return HandleLater(access_, "AdminService/DeleteDataset", context,
                      [&](Coordinator::Done done) {
                        coordinator_->DeleteDataset(request->name(),
@@ -234,9 +229,9 @@ grpc::ServerUnaryReactor* AdminService::DeleteDataset(
                      });
 }
 
-grpc::ServerUnaryReactor* AdminService::RefreshDataset(
-    grpc::CallbackServerContext* context,
-    const v1::RefreshDatasetRequest* request, v1::RefreshDatasetResponse*) {
+UnaryReactor* AdminService::RefreshDataset(
+    CallContext* context, const v1::RefreshDatasetRequest* request,
+    v1::RefreshDatasetResponse*) {
   return HandleLater(access_, "AdminService/RefreshDataset", context,
                      [&](Coordinator::Done done) {
                        coordinator_->RefreshDataset(
@@ -244,9 +239,9 @@ grpc::ServerUnaryReactor* AdminService::RefreshDataset(
                      });
 }
 
-grpc::ServerUnaryReactor* AdminService::DrainWorker(
-    grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
-    v1::DrainWorkerResponse*) {
+UnaryReactor* AdminService::DrainWorker(CallContext* context,
+                                        const v1::DrainWorkerRequest* request,
+                                        v1::DrainWorkerResponse*) {
   return HandleLater(access_, "AdminService/DrainWorker", context,
                      [&](Coordinator::Done done) {
                        coordinator_->DrainWorker(
@@ -255,9 +250,9 @@ grpc::ServerUnaryReactor* AdminService::DrainWorker(
                      });
 }
 
-grpc::ServerUnaryReactor* AdminService::UndrainWorker(
-    grpc::CallbackServerContext* context,
-    const v1::UndrainWorkerRequest* request, v1::UndrainWorkerResponse*) {
+UnaryReactor* AdminService::UndrainWorker(
+    CallContext* context, const v1::UndrainWorkerRequest* request,
+    v1::UndrainWorkerResponse*) {
   return HandleLater(access_, "AdminService/UndrainWorker", context,
                      [&](Coordinator::Done done) {
                        coordinator_->DrainWorker(
@@ -266,9 +261,9 @@ grpc::ServerUnaryReactor* AdminService::UndrainWorker(
                      });
 }
 
-grpc::ServerUnaryReactor* AdminService::SetLogLevel(
-    grpc::CallbackServerContext* context, const v1::SetLogLevelRequest* request,
-    v1::SetLogLevelResponse*) {
+UnaryReactor* AdminService::SetLogLevel(CallContext* context,
+                                        const v1::SetLogLevelRequest* request,
+                                        v1::SetLogLevelResponse*) {
   return Handle(access_, "AdminService/SetLogLevel", context,
                 [&]() -> absl::Status {
                   RETURN_IF_ERROR(CheckLevel(request->level()));
@@ -279,9 +274,8 @@ grpc::ServerUnaryReactor* AdminService::SetLogLevel(
                 });
 }
 
-grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
-    grpc::CallbackServerContext* context,
-    const v1::CreateAccessTokenRequest* request,
+UnaryReactor* AdminService::CreateAccessToken(
+    CallContext* context, const v1::CreateAccessTokenRequest* request,
     v1::CreateAccessTokenResponse* response) {
   return HandleLater(
       access_, "AdminService/CreateAccessToken", context,
@@ -309,8 +303,8 @@ grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::ListAccessTokens(
-    grpc::CallbackServerContext* context, const v1::ListAccessTokensRequest*,
+UnaryReactor* AdminService::ListAccessTokens(
+    CallContext* context, const v1::ListAccessTokensRequest*,
     v1::ListAccessTokensResponse* response) {
   return Handle(access_, "AdminService/ListAccessTokens", context, [&] {
     for (const AccessToken& token : coordinator_->Access())
@@ -319,9 +313,8 @@ grpc::ServerUnaryReactor* AdminService::ListAccessTokens(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::RevokeAccessToken(
-    grpc::CallbackServerContext* context,
-    const v1::RevokeAccessTokenRequest* request,
+UnaryReactor* AdminService::RevokeAccessToken(
+    CallContext* context, const v1::RevokeAccessTokenRequest* request,
     v1::RevokeAccessTokenResponse*) {
   return HandleLater(access_, "AdminService/RevokeAccessToken", context,
                      [&](Coordinator::Done done) {

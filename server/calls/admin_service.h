@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "rpc/access/access.h"
+#include "server/calls/handle.h"
 #include "server/coordinator/coordinator.h"
 #include "server/views/status_view.h"
 
@@ -29,77 +30,61 @@ class AdminService final : public v1::AdminService::CallbackService {
   // Returns the source of GetStatus's answers; thread-safe.
   StatusView& view() { return view_; }
 
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const v1::GetStatusRequest* request,
-                                      v1::GetStatusResponse* response) override;
-  grpc::ServerUnaryReactor* ListWorkers(
-      grpc::CallbackServerContext* context,
-      const v1::ListWorkersRequest* request,
-      v1::ListWorkersResponse* response) override;
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
-                                     const v1::ListJobsRequest* request,
-                                     v1::ListJobsResponse* response) override;
-  grpc::ServerUnaryReactor* ListDatasets(
-      grpc::CallbackServerContext* context,
-      const v1::ListDatasetsRequest* request,
-      v1::ListDatasetsResponse* response) override;
-  grpc::ServerUnaryReactor* ListShards(
-      grpc::CallbackServerContext* context,
-      const v1::ListShardsRequest* request,
-      v1::ListShardsResponse* response) override;
-  grpc::ServerUnaryReactor* ListConsumers(
-      grpc::CallbackServerContext* context,
-      const v1::ListConsumersRequest* request,
-      v1::ListConsumersResponse* response) override;
-  grpc::ServerUnaryReactor* GetBottleneck(
-      grpc::CallbackServerContext* context,
-      const v1::GetBottleneckRequest* request,
-      v1::GetBottleneckResponse* response) override;
+  UnaryReactor* GetStatus(CallContext* context,
+                          const v1::GetStatusRequest* request,
+                          v1::GetStatusResponse* response) override;
+  UnaryReactor* ListWorkers(CallContext* context,
+                            const v1::ListWorkersRequest* request,
+                            v1::ListWorkersResponse* response) override;
+  UnaryReactor* ListJobs(CallContext* context,
+                         const v1::ListJobsRequest* request,
+                         v1::ListJobsResponse* response) override;
+  UnaryReactor* ListDatasets(CallContext* context,
+                             const v1::ListDatasetsRequest* request,
+                             v1::ListDatasetsResponse* response) override;
+  UnaryReactor* ListShards(CallContext* context,
+                           const v1::ListShardsRequest* request,
+                           v1::ListShardsResponse* response) override;
+  UnaryReactor* ListConsumers(CallContext* context,
+                              const v1::ListConsumersRequest* request,
+                              v1::ListConsumersResponse* response) override;
+  UnaryReactor* GetBottleneck(CallContext* context,
+                              const v1::GetBottleneckRequest* request,
+                              v1::GetBottleneckResponse* response) override;
   grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(
-      grpc::CallbackServerContext* context,
-      const v1::WatchEventsRequest* request) override;
-  grpc::ServerUnaryReactor* MuteFinding(
-      grpc::CallbackServerContext* context,
-      const v1::MuteFindingRequest* request,
-      v1::MuteFindingResponse* response) override;
-  grpc::ServerUnaryReactor* UnmuteFinding(
-      grpc::CallbackServerContext* context,
-      const v1::UnmuteFindingRequest* request,
-      v1::UnmuteFindingResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
-                                      const v1::DeleteJobRequest* request,
-                                      v1::DeleteJobResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteDataset(
-      grpc::CallbackServerContext* context,
-      const v1::DeleteDatasetRequest* request,
-      v1::DeleteDatasetResponse* response) override;
-  grpc::ServerUnaryReactor* RefreshDataset(
-      grpc::CallbackServerContext* context,
-      const v1::RefreshDatasetRequest* request,
-      v1::RefreshDatasetResponse* response) override;
-  grpc::ServerUnaryReactor* DrainWorker(
-      grpc::CallbackServerContext* context,
-      const v1::DrainWorkerRequest* request,
-      v1::DrainWorkerResponse* response) override;
-  grpc::ServerUnaryReactor* UndrainWorker(
-      grpc::CallbackServerContext* context,
-      const v1::UndrainWorkerRequest* request,
-      v1::UndrainWorkerResponse* response) override;
-  grpc::ServerUnaryReactor* SetLogLevel(
-      grpc::CallbackServerContext* context,
-      const v1::SetLogLevelRequest* request,
-      v1::SetLogLevelResponse* response) override;
-  grpc::ServerUnaryReactor* CreateAccessToken(
-      grpc::CallbackServerContext* context,
-      const v1::CreateAccessTokenRequest* request,
+      CallContext* context, const v1::WatchEventsRequest* request) override;
+  UnaryReactor* MuteFinding(CallContext* context,
+                            const v1::MuteFindingRequest* request,
+                            v1::MuteFindingResponse* response) override;
+  UnaryReactor* UnmuteFinding(CallContext* context,
+                              const v1::UnmuteFindingRequest* request,
+                              v1::UnmuteFindingResponse* response) override;
+  UnaryReactor* DeleteJob(CallContext* context,
+                          const v1::DeleteJobRequest* request,
+                          v1::DeleteJobResponse* response) override;
+  UnaryReactor* DeleteDataset(CallContext* context,
+                              const v1::DeleteDatasetRequest* request,
+                              v1::DeleteDatasetResponse* response) override;
+  UnaryReactor* RefreshDataset(CallContext* context,
+                               const v1::RefreshDatasetRequest* request,
+                               v1::RefreshDatasetResponse* response) override;
+  UnaryReactor* DrainWorker(CallContext* context,
+                            const v1::DrainWorkerRequest* request,
+                            v1::DrainWorkerResponse* response) override;
+  UnaryReactor* UndrainWorker(CallContext* context,
+                              const v1::UndrainWorkerRequest* request,
+                              v1::UndrainWorkerResponse* response) override;
+  UnaryReactor* SetLogLevel(CallContext* context,
+                            const v1::SetLogLevelRequest* request,
+                            v1::SetLogLevelResponse* response) override;
+  UnaryReactor* CreateAccessToken(
+      CallContext* context, const v1::CreateAccessTokenRequest* request,
       v1::CreateAccessTokenResponse* response) override;
-  grpc::ServerUnaryReactor* ListAccessTokens(
-      grpc::CallbackServerContext* context,
-      const v1::ListAccessTokensRequest* request,
+  UnaryReactor* ListAccessTokens(
+      CallContext* context, const v1::ListAccessTokensRequest* request,
       v1::ListAccessTokensResponse* response) override;
-  grpc::ServerUnaryReactor* RevokeAccessToken(
-      grpc::CallbackServerContext* context,
-      const v1::RevokeAccessTokenRequest* request,
+  UnaryReactor* RevokeAccessToken(
+      CallContext* context, const v1::RevokeAccessTokenRequest* request,
       v1::RevokeAccessTokenResponse* response) override;
 
  private:

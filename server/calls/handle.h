@@ -22,13 +22,15 @@
 
 namespace leat::server {
 
+using CallContext = grpc::CallbackServerContext;
+using UnaryReactor = grpc::ServerUnaryReactor;
+
 // Answers with the result of `handle`, or with the reason why the caller is
 // rejected. `handle` takes the rpc::Caller, or nothing.
 template <class F>
-grpc::ServerUnaryReactor* Handle(rpc::Access* access, std::string_view method,
-                                 grpc::CallbackServerContext* context,
-                                 F&& handle) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+UnaryReactor* Handle(rpc::Access* access, std::string_view method,
+                     CallContext* context, F&& handle) {
+  UnaryReactor* const reactor = context->DefaultReactor();
   const absl::StatusOr<rpc::Caller> caller = access->Admit(method, *context);
   absl::Status status = caller.status();
   if constexpr (std::is_invocable_v<F, const rpc::Caller&>) {
@@ -43,11 +45,9 @@ grpc::ServerUnaryReactor* Handle(rpc::Access* access, std::string_view method,
 // The same for later answers: `handle` takes a function of an absl::Status, and
 // has to call it once.
 template <class F>
-grpc::ServerUnaryReactor* HandleLater(rpc::Access* access,
-                                      std::string_view method,
-                                      grpc::CallbackServerContext* context,
-                                      F&& handle) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+UnaryReactor* HandleLater(rpc::Access* access, std::string_view method,
+                          CallContext* context, F&& handle) {
+  UnaryReactor* const reactor = context->DefaultReactor();
   const auto answer = [reactor](const absl::Status& result) {
     reactor->Finish(rpc::ToGrpc(result));
   };

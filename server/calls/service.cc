@@ -11,7 +11,6 @@
 #include "rpc/call/grpc_status.h"
 #include "rpc/call/server_stream.h"
 #include "rpc/wire/messages.h"
-#include "server/calls/handle.h"
 #include "server/calls/listing_answer.h"
 #include "server/calls/sessions.h"
 #include "server/views/messages.h"
@@ -26,14 +25,14 @@ constexpr Duration kMaxWait = std::chrono::minutes(30);
 // without a reason.
 constexpr Duration kMargin = std::chrono::milliseconds(500);
 
-MonotonicTime WaitUntil(const grpc::CallbackServerContext& context, Now now) {
+MonotonicTime WaitUntil(const CallContext& context, Now now) {
   const auto left = std::clamp<std::chrono::system_clock::duration>(
       context.deadline() - std::chrono::system_clock::now(),
       std::chrono::seconds(0), kMaxWait);
   return now.mono + left - std::min<Duration>(kMargin, left / 8);
 }
 
-class CreateJobCall : public grpc::ServerUnaryReactor {
+class CreateJobCall : public UnaryReactor {
  public:
   CreateJobCall(Coordinator* coordinator, v1::CreateJobResponse* response)
       : coordinator_(coordinator), response_(response) {}
@@ -105,9 +104,9 @@ class RejectedRead : public grpc::ServerReadReactor<Request> {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* CoordinatorService::Hello(
-    grpc::CallbackServerContext* context, const v1::HelloRequest*,
-    v1::HelloResponse* response) {
+UnaryReactor* CoordinatorService::Hello(CallContext* context,
+                                        const v1::HelloRequest*,
+                                        v1::HelloResponse* response) {
   return Handle(access_, "CoordinatorService/Hello", context, [&] {
     response->set_version(std::string(rpc::kLeatVersion));
     response->set_cluster(coordinator_->cluster());
@@ -116,9 +115,9 @@ grpc::ServerUnaryReactor* CoordinatorService::Hello(
   });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
-    grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
-    v1::CreateJobResponse* response) {
+UnaryReactor* CoordinatorService::CreateJob(CallContext* context,
+                                            const v1::CreateJobRequest* request,
+                                            v1::CreateJobResponse* response) {
   const absl::StatusOr<rpc::Caller> caller =
       access_->Admit("CoordinatorService/CreateJob", *context);
   const Now now = Now::Of(*clock_);
@@ -131,7 +130,7 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
   };
   const absl::StatusOr<JobSpec> spec = wanted();
   if (!spec.ok()) {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    UnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(rpc::ToGrpc(spec.status()));
     return reactor;
   }
@@ -143,9 +142,9 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
   return call;
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::GetJob(
-    grpc::CallbackServerContext* context, const v1::GetJobRequest* request,
-    v1::GetJobResponse* response) {
+UnaryReactor* CoordinatorService::GetJob(CallContext* context,
+                                         const v1::GetJobRequest* request,
+                                         v1::GetJobResponse* response) {
   return Handle(access_, "CoordinatorService/GetJob", context,
                 [&](const rpc::Caller& caller) -> absl::Status {
                   absl::StatusOr<std::shared_ptr<const JobInfo>> job =
@@ -172,8 +171,8 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
                 });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::UploadIndex(
-    grpc::CallbackServerContext* context, const v1::UploadIndexRequest* request,
+UnaryReactor* CoordinatorService::UploadIndex(
+    CallContext* context, const v1::UploadIndexRequest* request,
     v1::UploadIndexResponse*) {
   return HandleLater(access_, "CoordinatorService/UploadIndex", context,
                      [&](Coordinator::Done done) {
@@ -182,9 +181,8 @@ grpc::ServerUnaryReactor* CoordinatorService::UploadIndex(
                      });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
-    grpc::CallbackServerContext* context,
-    const v1::GetIndexBlocksRequest* request,
+UnaryReactor* CoordinatorService::GetIndexBlocks(
+    CallContext* context, const v1::GetIndexBlocksRequest* request,
     v1::GetIndexBlocksResponse* response) {
   return Handle(access_, "CoordinatorService/GetIndexBlocks", context, [&] {
     return AnswerIndexBlocks(coordinator_, Now::Of(*clock_), *request,
@@ -193,7 +191,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
 }
 
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>*
-CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
+CoordinatorService::GetIndexBlock(CallContext* context,
                                   const v1::GetIndexBlockRequest* request) {
   using Rejected = RejectedWrite<v1::GetIndexBlockResponse>;
   if (const auto caller =
@@ -206,9 +204,8 @@ CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
                             &block_reads_);
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
-    grpc::CallbackServerContext* context,
-    const v1::FindIndexBlocksRequest* request,
+UnaryReactor* CoordinatorService::FindIndexBlocks(
+    CallContext* context, const v1::FindIndexBlocksRequest* request,
     v1::FindIndexBlocksResponse* response) {
   return Handle(access_, "CoordinatorService/FindIndexBlocks", context, [&] {
     return AnswerFindBlocks(coordinator_, Now::Of(*clock_), *request, response);
@@ -216,7 +213,7 @@ grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
 }
 
 grpc::ServerReadReactor<v1::PutIndexBlockRequest>*
-CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
+CoordinatorService::PutIndexBlock(CallContext* context,
                                   v1::PutIndexBlockResponse*) {
   if (const auto caller =
           access_->Admit("CoordinatorService/PutIndexBlock", *context);
@@ -225,18 +222,17 @@ CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
   return StartPutIndexBlock(coordinator_, clock_, &block_writes_);
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::FindListBlocks(
-    grpc::CallbackServerContext* context,
-    const v1::FindListBlocksRequest* request,
+UnaryReactor* CoordinatorService::FindListBlocks(
+    CallContext* context, const v1::FindListBlocksRequest* request,
     v1::FindListBlocksResponse* response) {
   return Handle(access_, "CoordinatorService/FindListBlocks", context, [&] {
     return lists_.Find(*request, Now::Of(*clock_), response);
   });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::PutListBlock(
-    grpc::CallbackServerContext* context,
-    const v1::PutListBlockRequest* request, v1::PutListBlockResponse*) {
+UnaryReactor* CoordinatorService::PutListBlock(
+    CallContext* context, const v1::PutListBlockRequest* request,
+    v1::PutListBlockResponse*) {
   return Handle(access_, "CoordinatorService/PutListBlock", context,
                 [&]() -> absl::Status {
                   if (!list_writes_.Take()) return TransfersAreBusy();
@@ -248,7 +244,7 @@ grpc::ServerUnaryReactor* CoordinatorService::PutListBlock(
 }
 
 grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
-CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
+CoordinatorService::WorkerSession(CallContext* context) {
   using In = v1::WorkerSessionRequest;
   using Out = v1::WorkerSessionResponse;
   const absl::StatusOr<rpc::Caller> caller =
@@ -265,7 +261,7 @@ CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
-CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
+CoordinatorService::ConsumerSession(CallContext* context) {
   using Raw = grpc::ByteBuffer;
   const absl::StatusOr<rpc::Caller> caller =
       access_->Admit("CoordinatorService/ConsumerSession", *context);

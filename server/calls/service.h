@@ -15,6 +15,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/access/access.h"
 #include "server/calls/block_transfer.h"
+#include "server/calls/handle.h"
 #include "server/calls/list_blocks.h"
 #include "server/coordinator/coordinator.h"
 #include "server/relays/sheet_relay.h"
@@ -54,45 +55,36 @@ class CoordinatorService final : public CoordinatorServiceBase {
   SpanRelay* spans() { return &spans_; }
   SheetRelay* sheets() { return &sheets_; }
 
-  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
-                                  const v1::HelloRequest* request,
-                                  v1::HelloResponse* response) override;
-  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
-                                      const v1::CreateJobRequest* request,
-                                      v1::CreateJobResponse* response) override;
-  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
-                                   const v1::GetJobRequest* request,
-                                   v1::GetJobResponse* response) override;
-  grpc::ServerUnaryReactor* UploadIndex(
-      grpc::CallbackServerContext* context,
-      const v1::UploadIndexRequest* request,
-      v1::UploadIndexResponse* response) override;
-  grpc::ServerUnaryReactor* GetIndexBlocks(
-      grpc::CallbackServerContext* context,
-      const v1::GetIndexBlocksRequest* request,
-      v1::GetIndexBlocksResponse* response) override;
+  UnaryReactor* Hello(CallContext* context, const v1::HelloRequest* request,
+                      v1::HelloResponse* response) override;
+  UnaryReactor* CreateJob(CallContext* context,
+                          const v1::CreateJobRequest* request,
+                          v1::CreateJobResponse* response) override;
+  UnaryReactor* GetJob(CallContext* context, const v1::GetJobRequest* request,
+                       v1::GetJobResponse* response) override;
+  UnaryReactor* UploadIndex(CallContext* context,
+                            const v1::UploadIndexRequest* request,
+                            v1::UploadIndexResponse* response) override;
+  UnaryReactor* GetIndexBlocks(CallContext* context,
+                               const v1::GetIndexBlocksRequest* request,
+                               v1::GetIndexBlocksResponse* response) override;
   grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* GetIndexBlock(
-      grpc::CallbackServerContext* context,
-      const v1::GetIndexBlockRequest* request) override;
-  grpc::ServerUnaryReactor* FindIndexBlocks(
-      grpc::CallbackServerContext* context,
-      const v1::FindIndexBlocksRequest* request,
-      v1::FindIndexBlocksResponse* response) override;
+      CallContext* context, const v1::GetIndexBlockRequest* request) override;
+  UnaryReactor* FindIndexBlocks(CallContext* context,
+                                const v1::FindIndexBlocksRequest* request,
+                                v1::FindIndexBlocksResponse* response) override;
   grpc::ServerReadReactor<v1::PutIndexBlockRequest>* PutIndexBlock(
-      grpc::CallbackServerContext* context,
-      v1::PutIndexBlockResponse* response) override;
-  grpc::ServerUnaryReactor* FindListBlocks(
-      grpc::CallbackServerContext* context,
-      const v1::FindListBlocksRequest* request,
-      v1::FindListBlocksResponse* response) override;
-  grpc::ServerUnaryReactor* PutListBlock(
-      grpc::CallbackServerContext* context,
-      const v1::PutListBlockRequest* request,
-      v1::PutListBlockResponse* response) override;
+      CallContext* context, v1::PutIndexBlockResponse* response) override;
+  UnaryReactor* FindListBlocks(CallContext* context,
+                               const v1::FindListBlocksRequest* request,
+                               v1::FindListBlocksResponse* response) override;
+  UnaryReactor* PutListBlock(CallContext* context,
+                             const v1::PutListBlockRequest* request,
+                             v1::PutListBlockResponse* response) override;
   grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
-  WorkerSession(grpc::CallbackServerContext* context) override;
+  WorkerSession(CallContext* context) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ConsumerSession(
-      grpc::CallbackServerContext* context) override;
+      CallContext* context) override;
 
  private:
   Coordinator* const coordinator_;
