@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a view walks over decoded pixels: its first pixel, and the steps.
+// The fused kernel (worker/gpu/kernels) reads a row's decoded pixels by an
+// address and three steps: to the next pixel along x, along y, and to the next
+// channel. SetSource computes them for a part of an image that may be turned,
+// mirrored and reversed in its channels.
+//
+// Pure, and without errors: the group that makes the row has checked the part.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coefficients: a file's quantised coefficients, in bytes.
+// Coefficients: the JpegForm that has a file's quantised coefficients, in
+// bytes. Caches share it; it is immutable except for its verdict. Thread-safe.
+// CoefficientReader and CoefficientSink belong to one decode each.
 //
 // A block consists of its length in bytes, this byte included, its DC
 // coefficient (i16), and its other nonzero coefficients, in the order in which

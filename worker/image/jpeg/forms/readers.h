@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormReaders: one reader per kind of form, so that beginning with a form
-// allocates nothing.
+// FormReaders: the state in which a decode reads a form, one reader for each
+// kind of McuForm. A decoder keeps it (forms/decoding.h) and lends it to
+// JpegForm::Begin, so that a decode with a form allocates nothing.
+//
+// One thread, the decoder's.
 #pragma once
 
 #include "worker/image/jpeg/forms/coefficients.h"

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CurlTransfer: one try as a libcurl easy handle.
+// CurlTransfer: one try of one HTTP request, as a libcurl easy handle.
+//
+// CurlTransport makes it when the request is queued, prepares it when there is
+// a connection for it, and destroys it after `done`; its one thread runs the
+// handle. An error becomes the response's failure: libcurl's, or the refusal of
+// an address or a redirect that `allowed` does not have.
 #pragma once
 
 #include <curl/curl.h>
