@@ -9,7 +9,9 @@
 #include "client/cli/views/describe_sources.h"
 #include "client/cli/views/describe_text.h"
 #include "client/cli/views/listing.h"
+#include "client/cli/views/short_lists.h"
 #include "core/counted.h"
+#include "core/plan/short_lists.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -25,24 +27,16 @@ std::string Reference(const Json& ref) {
                      : fmt::format("%{}.{}", Whole(ref, "node"), output);
 }
 
-std::string List(const Json& items) {
-  std::string out;
-  for (const Json& item : items) {
-    out += out.empty() ? "" : ", ";
-    out += item.is_string() ? item.get<std::string>() : item.dump();
-  }
-  return "[" + out + "]";
-}
-
 // Formats a leat.v1.Value.
 std::string Argument(const Json& value) {
   if (!value.is_object() || value.empty()) return "?";
   const std::string kind = value.begin().key();
   if (kind == "ref") return Reference(value["ref"]);
-  if (kind == "ints_value") return List(Items(value, "ints_value.values"));
-  if (kind == "floats_value") return List(Items(value, "floats_value.values"));
+  if (kind == "ints_value") return ShortList(Items(value, "ints_value.values"));
+  if (kind == "floats_value")
+    return ShortList(Items(value, "floats_value.values"));
   if (kind == "strings_value")
-    return List(Items(value, "strings_value.values"));
+    return ShortList(Items(value, "strings_value.values"));
   if (kind == "string_value") return '"' + Text(value, kind) + '"';
   return Text(value, kind);
 }
@@ -59,7 +53,7 @@ std::vector<Line> PipelineLines(const Json& graph) {
 std::string SchemaText(const Json& schema) {
   std::string out;
   for (const Json& field : schema) {
-    std::string shape = List(Items(field, "shape"));
+    std::string shape = ShortList(Items(field, "shape"));
     shape.front() = '(';
     shape.back() = ')';
     out +=
@@ -261,12 +255,16 @@ std::string LookText(const Json& dataset, absl::Time now) {
                          : fmt::format("{}", fmt::join(changes, "; ")));
 }
 
-// Returns "looked at 4096 samples of 10000".
+// Returns "looked at 4096 samples of 10000", or "120000 files and 90000 samples
+// so far".
 std::string ProgressText(const Json& dataset) {
   const uint64_t of = Whole(dataset, "walked_total");
-  return fmt::format("looked at {}{}",
-                     Counted(Whole(dataset, "walked"), "sample"),
-                     of == 0 ? "" : fmt::format(" of {}", of));
+  const uint64_t files = Whole(dataset, "files");
+  const std::string samples = Counted(Whole(dataset, "walked"), "sample");
+  if (of > 0) return fmt::format("looked at {} of {}", samples, of);
+  return fmt::format("{}{} so far",
+                     files == 0 ? "" : Counted(files, "file") + " and ",
+                     samples);
 }
 
 }  // namespace
@@ -276,7 +274,9 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
   view.data = dataset;
   view.names = {Text(dataset, "dataset.name")};
   const std::string state = Text(dataset, "state");
-  const std::vector<std::string> classes = Strings(dataset, "dataset.classes");
+  std::vector<std::string> classes = Strings(dataset, "dataset.classes");
+  // A folder without class folders has one class without a name.
+  if (classes.size() == 1 && classes[0].empty()) classes.clear();
   Section facts;
   facts.facts = {
       {"Dataset", {Text(dataset, "dataset.name"), Tone::kBold}},
@@ -285,7 +285,7 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
        {state, state == "ready"    ? Tone::kGood
                : state == "failed" ? Tone::kBad
                                    : Tone::kWarn}},
-      {"Reader", Text(dataset, "dataset.reader")},
+      {"Reader", WithShortLists(Text(dataset, "dataset.reader"))},
       {"Samples", Text(dataset, "dataset.shards.num_samples")},
       {"Shards", std::to_string(NumShards(At(dataset, "dataset")))},
       {"Size", Size(Whole(dataset, "dataset.bytes"))},
@@ -297,7 +297,7 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
   for (const Json& each : Items(dataset, "passed_over"))
     facts.lines.push_back(
         {"Passed over: " + PassedOverLine(each), Tone::kWarn});
-  if (Whole(dataset, "walked") > 0)
+  if (Whole(dataset, "walked") + Whole(dataset, "files") > 0)
     facts.facts.emplace_back("Progress", ProgressText(dataset));
   if (!Text(dataset, "failure").empty()) {
     facts.facts.emplace_back("Failure",

@@ -2,11 +2,14 @@
 #include "client/cli/views/describe.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "client/cli/views/listing.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,6 +19,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 std::vector<std::string> TitlesOf(const Table& table) {
   std::vector<std::string> titles;
@@ -46,6 +50,33 @@ TEST(DescribeJob, BadSamplesOfAMixtureHaveTheirSource) {
   EXPECT_EQ(table.rows[0][0].text, "books");
   EXPECT_EQ(table.rows[0][1].text, "7");
   EXPECT_THAT(TitlesOf(BadSamplesOf(Job("[]"))), Not(Contains("SOURCE")));
+}
+
+TEST(DescribeDataset, ItsReadersListsAreCutAndItsListingsProgressIsShown) {
+  Json dataset;
+  dataset["dataset"]["reader"] =
+      fmt::format("readers.files labels=ints[{}]",
+                  fmt::join(std::vector<int>(5000, 7), ","));
+  dataset["walked"] = "7";
+  dataset["files"] = "120000";
+  std::map<std::string, std::string> found;
+  const View view = DescribeDataset(dataset, absl::UnixEpoch());
+  for (const auto& [title, cell] : view.sections[0].facts)
+    found[title] = cell.text;
+  EXPECT_THAT(found["Reader"],
+              StartsWith("readers.files labels=ints[7,7,7, and 4997 more"));
+  EXPECT_EQ(view.data, dataset) << "-o json shows it whole";
+  EXPECT_EQ(found["Progress"], "120000 files and 7 samples so far");
+}
+
+TEST(DescribeJob, ALongListOfItsPipelineIsCut) {
+  Json graph = Json::parse(R"({"nodes": [{"op": "readers.files", "args":
+    {"labels": {"ints_value": {"values": []}}}}]})");
+  for (int i = 0; i < 100; ++i)
+    graph["nodes"][0]["args"]["labels"]["ints_value"]["values"].push_back(i);
+  EXPECT_THAT(PipelineListing(graph),
+              ElementsAre(StartsWith(
+                  "%0 = readers.files(labels=[0, 1, 2, and 97 more (digest ")));
 }
 
 TEST(JobsTable, NamesTheSourcesOfAMixture) {
