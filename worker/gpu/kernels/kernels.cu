@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(leat::worker::kJpegThreads)
   RunJpeg<leat::worker::JpegKernel::kSum>(images);
 }
 
-__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+__global__ void __launch_bounds__(leat::worker::kJpegThreads, 16)
     leat_jpeg_write(uint64_t images) {
   RunJpeg<leat::worker::JpegKernel::kWrite>(images);
 }
