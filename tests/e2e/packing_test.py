@@ -10,6 +10,7 @@ import tarfile
 import unittest
 
 import cluster
+import array_records
 import hosts
 
 BATCH = 8
@@ -133,6 +134,13 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
         return cluster.node("readers.tfrecord", paths=texts(self.folder / "text.tfrecord"), features=texts("tokens"),
                             types=texts("uint16[?]"))
 
+    def array_record(self):
+        documents, paths = self.documents(), []
+        for i in range(0, len(documents), 100):
+            paths.append(self.folder / f"{i:03}.array_record")
+            paths[-1].write_bytes(array_records.array_record(documents[i:i + 100]))
+        return cluster.node("readers.array_record", paths=texts(*paths), type=text("uint16[?]"))
+
     def mds(self):
         """Makes two shards of a column of bytes, as language models' data mostly is."""
         documents, shards = self.documents(), []
@@ -168,13 +176,9 @@ class PackingTest(hosts.Hosts, cluster.ClusterTest):
 
     def test_the_same_rows_from_other_formats(self):
         self.start_cluster(workers=2)
-        long = {"selection": {"where": "length(tokens) >= 20"}}
-        ways = (({"length": 128}, {}), ({"length": 256, "how": "fit"}, long))
-        expected = [
-            self.oracle_steps(self.job(packed(self.file, length=128)), 1),
-            self.oracle_steps(self.job(packed(self.file, length=256, how="fit"),
-                                       selection={"where": "length >= 20"}), 1)]
-        for make in (self.webdataset, self.tfrecord, self.mds, self.parquet):
+        ways = (({"length": 128}, {}), ({"length": 256, "how": "fit"}, {"selection": {"where": "length >= 20"}}))
+        expected = [self.oracle_steps(self.job(packed(self.file, **args), **changes), 1) for args, changes in ways]
+        for make in (self.webdataset, self.tfrecord, self.array_record, self.mds, self.parquet):
             reader = make()
             for (args, changes), steps in zip(ways, expected) if reader else ():
                 with self.subTest(f"{make.__name__}, {args}"):

@@ -156,6 +156,9 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
   }
   if (HasIndexed(name.name))
     return Column{.kind = Kind::kIndexed, .name = name.name};
+  if (name.name == "length" && !is_output && from_.types.size() == 1 &&
+      !IsNumber(from_.types[0]))
+    return Column{.kind = Kind::kLength, .name = {}, .output = 0};
   if (is_output && IsNumber(from_.types[output]))
     return Column{.kind = Kind::kNumber, .name = {}, .output = output};
   if (is_output && IsText(from_.types[output]))

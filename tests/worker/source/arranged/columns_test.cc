@@ -239,6 +239,15 @@ TEST_F(ColumnsTest, BytesOfAnyNumberAreText) {
   EXPECT_EQ(*Holding("text like 'a *' and text != 'a dog'"), "100");
 }
 
+TEST_F(ColumnsTest, LengthIsOfTheOnlyOutput) {
+  rows_.types = {{ValueType::Kind::kTensor, DType::kFloat32, {-1}}};
+  rows_.rows.clear();
+  for (const size_t length : {2, 1, 0})
+    rows_.rows.push_back({Cell(std::vector<float>(length))});
+  reader_ = {.op = "readers.array_record", .inputs = {}, .args = {}};
+  EXPECT_EQ(*Holding("length > 1"), "100");
+}
+
 TEST_F(ColumnsTest, AnArrayIsNoColumnButItsLengthIs) {
   EXPECT_EQ(*Holding("length(`odd name`) == 1"), "001");
   EXPECT_EQ(Message(Holding("`odd name` > 1").status()),
