@@ -21,6 +21,9 @@ constexpr double kSends = 0.3;
 // Answers that are queued on the network for more of their time would come no
 // faster by a larger window.
 constexpr double kQueued = 0.4;
+// If more of the requests to storage are repeated, it refuses them, and more
+// requests at a time would make it refuse more.
+constexpr double kRepeated = 0.1;
 // A straggler, or the script's source, causes more than this fraction of the
 // waits; and a straggler so many times more than its fraction of the delivered
 // rows.
@@ -65,20 +68,14 @@ WorkerStatistics MeanOf(const std::vector<WorkerStatistics>& workers,
     const double weight = std::max(worker.threads, 1.0);
     mean.threads += weight;
     mean.rows_per_s += worker.rows_per_s;
-    mean.reading += weight * worker.reading;
-    mean.decoding += weight * worker.decoding;
-    mean.for_input += weight * worker.for_input;
-    mean.for_output += weight * worker.for_output;
-    mean.fetching += weight * worker.fetching;
-    mean.sending += weight * worker.sending;
+    for (const auto share : kWorkerShares)
+      mean.*share += weight * (worker.*share);
     if (worker.device < 0) continue;
     gpus += worker.workers;
     gpu_busy += worker.workers * worker.device;
   }
   if (mean.threads > 0)
-    for (double* share : {&mean.reading, &mean.decoding, &mean.for_input,
-                          &mean.for_output, &mean.fetching, &mean.sending})
-      *share /= mean.threads;
+    for (const auto share : kWorkerShares) mean.*share /= mean.threads;
   if (gpus > 0) mean.device = gpu_busy / gpus;
   return mean;
 }
@@ -196,7 +193,7 @@ class Judge {
     if (waited < kOverItsShare * share) return false;
     const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
     const double occupied =
-        OccupiedShare(others, SendingOfWaitedFor(), consumer_.others_queued) *
+        OccupiedShare(others, WaitedFor().sending, consumer_.others_queued) *
         by_.straggler;
     return others.threads > 0 && occupied < kBusyShare &&
            occupied < kCouldDoAll * (1 - share);
@@ -204,24 +201,26 @@ class Judge {
   // Returns the fraction of all delivered rows that come from the worker that
   // is waited for; 0 if that worker no longer serves.
   double RowsShare() const {
-    for (const WorkerStatistics& worker : workers_)
-      if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)
-        return worker.rows_per_s / mean_.rows_per_s;
-    return 0;
+    return mean_.rows_per_s > 0 ? WaitedFor().rows_per_s / mean_.rows_per_s : 0;
   }
-
-  double SendingOfWaitedFor() const {
+  // Returns one that does nothing if that worker no longer serves.
+  WorkerStatistics WaitedFor() const {
     for (const WorkerStatistics& worker : workers_)
-      if (worker.name == consumer_.waited_for) return worker.sending;
-    return 0;
+      if (worker.name == consumer_.waited_for) return worker;
+    return {};
   }
 
   Bottleneck Trainer() const {
+    const bool stands = consumer_.rows_per_s <= 0;
     return Make(
-        Limit::kTrainer, "the trainer takes batches as fast as it can use them",
+        Limit::kTrainer,
+        stands ? "the trainer takes no batches at all, and has them there"
+               : "the trainer takes batches as fast as it can use them",
         Share("steps of its window are ready", consumer_.ready, "%"), Threads(),
-        "nothing here: the service keeps up; make the training step "
-        "faster",
+        stands ? "nothing here: look at what the training script does instead, "
+                 "for example py-spy dump"
+               : "nothing here: the service keeps up; make the training step "
+                 "faster",
         consumer_.name);
   }
   Bottleneck Straggler() const {
@@ -269,6 +268,7 @@ class Judge {
   }
   Bottleneck Storage() const {
     const bool of_own = ForOthers();
+    if (mean_.repeated > kRepeated) return RefusedReads();
     return Make(
         Limit::kStorage,
         of_own ? "its next rows wait for records, and the threads work for "
@@ -282,6 +282,16 @@ class Judge {
          "threads, on average"},
         "ask for more at a time: leat-worker --read-threads; or keep what was "
         "read: --disk-cache");
+  }
+  Bottleneck RefusedReads() const {
+    return Make(
+        Limit::kStorage,
+        "the storage refuses requests, which are repeated after a pause",
+        Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
+        Share("they repeat a failed one", mean_.repeated, "% of the requests"),
+        "see what it answers: leat describe worker NAME; if it throttles, "
+        "request less at a time: fewer --read-threads, or keep what was read: "
+        "--disk-cache");
   }
   Bottleneck Network() const {
     return Make(

@@ -56,9 +56,18 @@ struct WorkerStatistics {
   // Fractions of the period itself.
   // Read-ahead threads at work: 1 is one thread at all times.
   double fetching = 0;
+  // Requests to remote storage that repeat a failed one, of all requests.
+  double repeated = 0;
   double sending = 0;  // a stream has finished groups that are not sent
   double device = -1;  // GPUs have groups on them; negative: it has no GPU
 };
+
+// These fractions are averaged over threads.
+inline constexpr double WorkerStatistics::*kWorkerShares[] = {
+    &WorkerStatistics::reading,    &WorkerStatistics::decoding,
+    &WorkerStatistics::for_input,  &WorkerStatistics::for_output,
+    &WorkerStatistics::for_thread, &WorkerStatistics::fetching,
+    &WorkerStatistics::repeated,   &WorkerStatistics::sending};
 
 struct ConsumerStatistics {
   std::string name;

@@ -23,6 +23,7 @@ enum WorkerShare : size_t {
   kFetching,  // of kMostFetching threads
   kSending,
   kDeviceBusy,
+  kRepeated,  // of the requests to remote storage
 };
 enum ConsumerShare : size_t {
   kWaitingShare,
@@ -57,10 +58,9 @@ std::string ConsumerSeries(std::string_view name) {
 }
 
 const v1::StageStats& StageOf(const auto& stages, v1::Stage stage) {
-  const auto found =
-      std::find_if(stages.begin(), stages.end(),
-                   [stage](const auto& each) { return each.stage() == stage; });
-  return found == stages.end() ? v1::StageStats::default_instance() : *found;
+  for (const v1::StageStats& each : stages)
+    if (each.stage() == stage) return each;
+  return v1::StageStats::default_instance();
 }
 
 double PartOf(uint64_t part, uint64_t whole) {
@@ -138,6 +138,8 @@ void Statistics::NoteWorker(const std::string& name,
   Totals totals;
   totals.at = now;
   totals.rows = stats.rows_total();
+  totals.requests = stats.storage_requests_total();
+  totals.retries = stats.storage_retries_total();
   totals.ns[ahead ? kFetching : kReading] = reads;
   totals.ns[kDecoding] = decode.busy_ns_total() + augment.busy_ns_total();
   totals.ns[kForInput] = decode.input_ns_total();
@@ -168,6 +170,8 @@ void Statistics::NoteWorker(const std::string& name,
       send.queue_depth() > 0 && totals.ns[kSending] == before->ns[kSending];
   sample.Set(kSending, stuck ? 1 : share(kSending, send.places()));
   sample.Set(kDeviceBusy, share(kDeviceBusy, device.places()));
+  sample.Set(kRepeated, PartOf(Grown(before->retries, totals.retries),
+                               Grown(before->requests, totals.requests)));
   // For a worker, `other` holds its threads, and whether it has a GPU.
   sample.other = std::min(decode.places(), kMostThreads) << 1 |
                  (device.places() > 0 ? 1u : 0u);
@@ -206,15 +210,12 @@ void Statistics::NoteConsumer(const std::string& name,
   sample.Set(kWaitingShare,
              ShareOf(Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]),
                      1, seconds));
-  if (train.queue_capacity() > 0)
-    sample.Set(kReadyShare, static_cast<double>(train.queue_depth()) /
-                                static_cast<double>(train.queue_capacity()));
+  sample.Set(kReadyShare, PartOf(train.queue_depth(), train.queue_capacity()));
   SetWaits(*before, totals, &sample);
   sample.Set(kWaitP50, ShareOfMs(stats.wait().p50_ms()));
   sample.Set(kWaitP95, ShareOfMs(stats.wait().p95_ms()));
-  sample.Set(
-      kStepsTaken,
-      static_cast<double>(Grown(before->steps(), totals.steps())) / kMostSteps);
+  const uint64_t steps = Grown(before->steps(), totals.steps());
+  sample.Set(kStepsTaken, static_cast<double>(steps) / kMostSteps);
   history_.Add(series, sample, now - History::kSlot);
 }
 
@@ -240,9 +241,8 @@ void Statistics::SetWaits(const Totals& before, const Totals& now,
   }
   sample->Set(kWaitedForShare, PartOf(shown, Grown(before.ns[kWaitingShare],
                                                    now.ns[kWaitingShare])));
-  const uint64_t answers = Grown(before.answers, now.answers);
   const uint64_t queued = Grown(before.queued, now.queued);
-  sample->Set(kQueued, PartOf(queued, answers));
+  sample->Set(kQueued, PartOf(queued, Grown(before.answers, now.answers)));
   // Answers that are queued at the same time count once.
   const double others = std::max(now.streams, 2.0) - 1;
   sample->Set(kOthersQueued, ShareOf(Grown(most.queued, queued), others,
@@ -328,13 +328,13 @@ std::optional<ConsumerPast> Statistics::ConsumerSince(
   history_.ForEach(ConsumerSeries(name), since,
                    [&](int64_t slot, const History::Sample& sample) {
                      ++samples;
-                     past.waits[slot] = sample.Get(kWaitingShare);
+                     const double waiting = sample.Get(kWaitingShare);
+                     past.waits[slot] = waiting;
                      past.steps[slot] = static_cast<uint64_t>(
                          std::lround(kMostSteps * sample.Get(kStepsTaken)));
                      sum.rows_per_s += sample.rows_per_s;
-                     sum.waiting += sample.Get(kWaitingShare);
+                     sum.waiting += waiting;
                      sum.ready += sample.Get(kReadyShare);
-                     const double waiting = sample.Get(kWaitingShare);
                      waits[sample.other] +=
                          waiting * sample.Get(kWaitedForShare);
                      sum.queued += waiting * sample.Get(kQueued);
@@ -366,10 +366,8 @@ void Statistics::AddWorker(const std::string& name, MonotonicTime since,
   if (last == last_.end() || !last->second.begin) return;
   history_.ForEach(WorkerSeries(name), std::max(since, *last->second.begin),
                    [&](int64_t slot, const History::Sample& sample) {
-                     begun |=
-                         sample.rows_per_s > 0 ||
-                         std::any_of(sample.shares.begin(), sample.shares.end(),
-                                     [](uint8_t share) { return share > 0; });
+                     begun |= sample.rows_per_s > 0 ||
+                              sample.shares != History::Sample().shares;
                      if (!begun) return;
                      WorkerStatistics did;
                      did.threads = sample.other >> 1;
@@ -380,6 +378,7 @@ void Statistics::AddWorker(const std::string& name, MonotonicTime since,
                      did.for_output = sample.Get(kForOutput);
                      did.fetching = kMostFetching * sample.Get(kFetching);
                      did.sending = sample.Get(kSending);
+                     did.repeated = sample.Get(kRepeated);
                      if ((sample.other & 1) != 0)
                        did.device = sample.Get(kDeviceBusy);
                      to->Add(slot, did);

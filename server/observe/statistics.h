@@ -129,6 +129,7 @@ class Statistics {
   struct Totals {
     MonotonicTime at{};
     uint64_t rows = 0;
+    uint64_t requests = 0, retries = 0;  // to remote storage
     std::array<uint64_t, History::kShares> ns{};
     AllStages stages{};
     absl::flat_hash_map<std::string, OfWorker> of_worker;  // of a consumer

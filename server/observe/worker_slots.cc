@@ -4,16 +4,6 @@
 #include <algorithm>
 
 namespace leat::server {
-namespace {
-
-constexpr double WorkerStatistics::*kShares[] = {
-    &WorkerStatistics::reading,    &WorkerStatistics::decoding,
-    &WorkerStatistics::for_input,  &WorkerStatistics::for_output,
-    &WorkerStatistics::for_thread, &WorkerStatistics::fetching,
-    &WorkerStatistics::sending};
-
-}  // namespace
-
 void WorkerSlots::Add(int64_t slot, const WorkerStatistics& did) {
   const auto [found, is_new] = slots_.try_emplace(slot);
   Sum& sum = found->second;
@@ -22,7 +12,8 @@ void WorkerSlots::Add(int64_t slot, const WorkerStatistics& did) {
   sum.of.workers += did.workers;
   sum.of.threads += threads;
   sum.of.rows_per_s += did.rows_per_s;
-  for (const auto share : kShares) sum.of.*share += threads * (did.*share);
+  for (const auto share : kWorkerShares)
+    sum.of.*share += threads * (did.*share);
   if (did.device < 0) return;
   sum.gpus += did.workers;
   sum.of.device += did.workers * did.device;
@@ -47,7 +38,7 @@ std::optional<WorkerStatistics> WorkerSlots::Mean(
       sum.of.workers -= less->second.of.workers;
       sum.of.threads -= less->second.of.threads;
       sum.of.rows_per_s -= less->second.of.rows_per_s;
-      for (const auto share : kShares)
+      for (const auto share : kWorkerShares)
         sum.of.*share = std::max(0.0, sum.of.*share - less->second.of.*share);
       sum.gpus -= less->second.gpus;
       sum.of.device -= less->second.of.device;
@@ -57,7 +48,7 @@ std::optional<WorkerStatistics> WorkerSlots::Mean(
     mean.workers += weight * sum.of.workers;
     mean.threads += weight * sum.of.threads;
     mean.rows_per_s += weight * std::max(0.0, sum.of.rows_per_s);
-    for (const auto share : kShares)
+    for (const auto share : kWorkerShares)
       mean.*share += weight * (sum.of.*share) / sum.of.threads;
     if (sum.gpus <= 0) continue;
     gpu_weights += weight;
@@ -66,7 +57,7 @@ std::optional<WorkerStatistics> WorkerSlots::Mean(
   if (weights <= 0) return std::nullopt;
   for (double* each : {&mean.workers, &mean.threads, &mean.rows_per_s})
     *each /= weights;
-  for (const auto share : kShares) mean.*share /= weights;
+  for (const auto share : kWorkerShares) mean.*share /= weights;
   mean.device = gpu_weights > 0 ? device / gpu_weights : -1;
   return mean;
 }

@@ -137,6 +137,33 @@ TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
   EXPECT_THAT(local.advice, HasSubstr("--read-ahead-of"));
 }
 
+// An object store that throttles: more requests at a time would make it refuse
+// more.
+TEST(FindBottleneck, StorageThatRefusesRequestsIsNotAskedForMore) {
+  const auto of = [](void (*change)(WorkerStatistics&)) {
+    std::vector<WorkerStatistics> workers = Both(change);
+    for (WorkerStatistics& worker : workers) worker.for_input = 0.9;
+    return FindBottleneck(workers, Waiting());
+  };
+  const Bottleneck refused = of([](WorkerStatistics& w) { w.repeated = 0.4; });
+  EXPECT_EQ(refused.limit, Limit::kStorage);
+  EXPECT_THAT(refused.advice, HasSubstr("fewer --read-threads"));
+  ASSERT_EQ(refused.figures.size(), 3);
+  EXPECT_NEAR(refused.figures[2].value, 40, 0.01);
+  EXPECT_EQ(of([](WorkerStatistics& w) { w.repeated = 0.02; }).advice,
+            of([](WorkerStatistics&) {}).advice);
+}
+
+TEST(FindBottleneck, ATrainerThatTakesNothingIsNotAFastOne) {
+  std::vector<ConsumerStatistics> stands = Waiting(0);
+  EXPECT_THAT(FindBottleneck(Idle(), stands).advice, HasSubstr("step faster"));
+  stands[0].rows_per_s = 0;
+  const Bottleneck found = FindBottleneck(Idle(), stands);
+  EXPECT_EQ(found.limit, Limit::kTrainer);
+  EXPECT_THAT(found.summary, HasSubstr("takes no batches"));
+  EXPECT_THAT(found.advice, Not(HasSubstr("faster")));
+}
+
 // Observed with two workers and a trainer that share two cores: rows also wait
 // for the processor before they are sent.
 TEST(FindBottleneck, StreamsThatSendForLessThanThreadsWorkAreNoSlowNetwork) {

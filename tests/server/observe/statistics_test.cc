@@ -27,6 +27,19 @@ TEST_F(StatisticsTest, AreTheDifferencesOfReports) {
   EXPECT_NEAR(Of("w0", After(2))->decoding, 1, 0.01);
 }
 
+TEST_F(StatisticsTest, RequestsToStorageThatRepeatAFailedOneAreAShareOfAll) {
+  v1::WorkerStats stats = WorkerAt(100, 0, 0);
+  statistics_.NoteWorker("w0", stats, After(0));
+  stats.set_storage_requests_total(200);
+  stats.set_storage_retries_total(50);
+  statistics_.NoteWorker("w0", stats, After(2));
+  EXPECT_NEAR(Of("w0", begin_)->repeated, 0.25, 0.01);
+  stats.set_rows_total(200);
+  statistics_.NoteWorker("w0", stats, After(4));
+  ASSERT_TRUE(Of("w0", After(2)).has_value());
+  EXPECT_EQ(Of("w0", After(2))->repeated, 0);
+}
+
 TEST_F(StatisticsTest, AProcessThatBeganAnewIsComparedWithItself) {
   statistics_.NoteWorker("w0", WorkerAt(100'000, 900 * kSecond, 0), After(0));
   statistics_.NoteWorker("w0", WorkerAt(10, kSecond, 0), After(2));
