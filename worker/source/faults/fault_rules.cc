@@ -73,6 +73,7 @@ constexpr HttpRule kHttpRules[] = {
     {401, 401, "", {Code::kUnauthenticated, Fault::kWorker}},
     {403, 403, "", {Code::kPermissionDenied, Fault::kWorker}},
     {405, 405, "", {Code::kUnimplemented, Fault::kWorker}},
+    {407, 407, "", {Code::kUnauthenticated, Fault::kWorker}},
     {501, 501, "", {Code::kUnimplemented, Fault::kWorker}},
     {505, 505, "", {Code::kUnknown, Fault::kWorker}},
     // Another version, or another length, than the one that was indexed.

@@ -89,6 +89,7 @@ TEST(FaultRules, OfHttp) {
       {403, "AccessDenied", Code::kPermissionDenied, Fault::kWorker},
       {403, "RequestTimeTooSkewed", Code::kFailedPrecondition, Fault::kWorker},
       {405, "", Code::kUnimplemented, Fault::kWorker},
+      {407, "", Code::kUnauthenticated, Fault::kWorker},
       {501, "", Code::kUnimplemented, Fault::kWorker},
       {505, "", Code::kUnknown, Fault::kWorker},
       {302, "", Code::kUnknown, Fault::kWorker},
@@ -115,6 +116,14 @@ TEST(FaultRules, OfHttp) {
               each.fault == Fault::kTransient)
         << verdict.status;
   }
+}
+
+TEST(FaultRules, AProxyThatRefusesIsNamed) {
+  HttpResponse response;
+  response.status = 407;
+  const Verdict verdict = Explain(
+      response, {.what = "w", .region = "", .credentials = {}}, WallTime());
+  EXPECT_THAT(std::string(Message(verdict.status)), HasSubstr("http_proxy"));
 }
 
 TEST(FaultRules, OfConnections) {

@@ -156,6 +156,8 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
   if (response.status == 403 && !asked.credentials.empty()) {
     said += fmt::format(" (as the key of {})", asked.credentials.source);
   }
+  if (response.status == 407)
+    said += " (the proxy of this worker's http_proxy wants another user)";
   return {.kind = Kind::kFailed,
           .status = WithFault(MakeStatus(rule.code, "{}: {}", asked.what, said),
                               rule.fault),
