@@ -70,6 +70,13 @@ bool IsText(std::string_view token, const std::string& own) {
          CRYPTO_memcmp(token.data(), own.data(), own.size()) == 0;
 }
 
+// A token in the coordinator's form is looked up only in its list, even if it
+// is the daemon's own token: a worker's token must not give access to the
+// worker.
+bool OwnTokenCounts(const Security& own) {
+  return !own.token.empty() && TokenId(own.token).empty();
+}
+
 Caller WithoutToken(const grpc::ServerContextBase& context,
                     const Security& security) {
   if (!security.token.empty()) return {Role::kOperator, "own", ""};
@@ -166,17 +173,13 @@ absl::Status Access::AdmitHeaders(std::string_view path,
     if (token.empty() && !own_.san_roles.empty() && !health)
       return absl::OkStatus();
     // Gives the same message as Identify.
-    if (!own_.token.empty() && TokenId(own_.token).empty() &&
-        TokenId(token).empty())
+    if (OwnTokenCounts(own_) && TokenId(token).empty())
       known = CheckToken(own_, token);
   }
   if (health) return unknown_.Call(Role::kViewer, "anonymous", "anywhere");
   return absl::IsUnauthenticated(known) ? ForRole(known, method, *rule) : known;
 }
 
-// A token in the coordinator's form is looked up only in its list, even if it
-// is the daemon's own token: a worker's token must not give access to the
-// worker.
 absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
                                         bool ours) const {
   const std::string_view text = TokenOf(context);
@@ -186,10 +189,9 @@ absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
     RETURN_IF_ERROR(version);
     return FromCertificate(context, own_.san_roles);
   }
-  const bool own_is_listed = !TokenId(own_.token).empty();
   const bool open = own_.token.empty() && own_.san_roles.empty() &&
                     (tokens_ == nullptr || tokens_->tokens.empty());
-  if (open || (!own_.token.empty() && !own_is_listed)) {
+  if (open || OwnTokenCounts(own_)) {
     const absl::Status known = CheckToken(own_, context);
     if (known.ok() || IsTokenBefore(text)) {
       RETURN_IF_ERROR(version);
@@ -208,9 +210,7 @@ absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   const bool nobody_asked = own_.token.empty() && own_.san_roles.empty() &&
                             (tokens_ == nullptr || tokens_->tokens.empty());
   if (nobody_asked) return Caller{Role::kOperator, "anonymous", ""};
-  // As in Identify: if the daemon's own token is in the list, only the list
-  // counts.
-  if (!own_.token.empty() && TokenId(own_.token).empty() &&
+  if (OwnTokenCounts(own_) &&
       (IsText(token, own_.token) || IsTokenBefore(token)))
     return Caller{Role::kOperator, "own", ""};
   return FromList(token);
