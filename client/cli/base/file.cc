@@ -2,6 +2,7 @@
 #include "client/cli/base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,9 @@ namespace leat::cli {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t most) {
   constexpr size_t kPiece = 64 << 10;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // The call does not wait for a pipe's writer; reads wait for its bytes.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) fcntl(fd, F_SETFL, 0);
   std::string text;
   ssize_t got = fd < 0 ? -1 : 1;
   while (got > 0 && text.size() <= most) {
@@ -26,7 +29,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t most) {
     text.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   }
   const int error = errno;
+  struct stat info {};
+  const bool no_writer = text.empty() && fd >= 0 && fstat(fd, &info) == 0 &&
+                         S_ISFIFO(info.st_mode);
   if (fd >= 0) close(fd);
+  if (no_writer)
+    return FailedPrecondition("{}: a named pipe without a writer, want a file",
+                              path);
   if (got >= 0) return text;
   return FailedPrecondition("{}: cannot be read: {}", path,
                             std::strerror(error));

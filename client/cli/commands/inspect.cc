@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/inspect.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <map>
 
@@ -12,6 +14,7 @@
 #include "client/cli/convert/folder.h"
 #include "client/cli/previews/jpeg.h"
 #include "client/cli/previews/vocabulary.h"
+#include "core/file_kind.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -290,8 +293,10 @@ absl::StatusOr<Local> InspectLocal(const std::string& path) {
     return NotFound("{}: no such file or folder", path);
   }
   if (fs::is_directory(status)) return InspectFolder(path);
-  if (!fs::is_regular_file(status))
-    return InvalidArgument("{}: neither a file nor a folder", path);
+  struct stat info {};
+  if (!fs::is_regular_file(status) && stat(path.c_str(), &info) == 0)
+    return InvalidArgument("{}: {}, want a file or a folder", path,
+                           FileKind(info.st_mode));
   ASSIGN_OR_RETURN(const std::string head, ReadFile(path, kHeadBytes));
   const bool position = LooksLikePosition(head);
   if (!position && !head.starts_with("\xFF\xD8") &&

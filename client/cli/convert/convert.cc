@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/convert/convert.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "client/cli/convert/new_folder.h"
 #include "client/cli/convert/outputs.h"
 #include "client/cli/convert/record.h"
+#include "core/file_kind.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -61,6 +64,11 @@ absl::StatusOr<std::vector<Part>> PartsOf(const ConvertOptions& options) {
   if (!fs::exists(status)) {
     return NotFound("{}: no such file or folder", options.input);
   }
+  struct stat info {};
+  if (!fs::is_directory(status) && !fs::is_regular_file(status) &&
+      stat(options.input.c_str(), &info) == 0)
+    return InvalidArgument("{}: {}, want a folder of images or an idx file",
+                           options.input, FileKind(info.st_mode));
   std::vector<Part> parts;
   if (!fs::is_directory(status)) {
     std::string labels = options.labels;

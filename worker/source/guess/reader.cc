@@ -48,13 +48,17 @@ std::string_view PathArgOf(std::string_view format, bool is_folder) {
   return "paths";
 }
 
-// True if it is a folder. kNotFound: it does not exist.
+// True if it is a folder. kNotFound: it does not exist. kFailedPrecondition: it
+// is neither a file nor a folder.
 absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
   if (uri.ends_with('/')) return true;
   const absl::StatusOr<StoredObject> found = storage.Stat(uri);
   if (found.ok()) return false;
   // Stat of a folder: a local one is refused, a remote one has no such key.
-  if (absl::IsFailedPrecondition(found.status())) return true;
+  if (absl::IsFailedPrecondition(found.status())) {
+    if (IsLocalUri(uri)) RETURN_IF_ERROR(storage.StatFolder(uri).status());
+    return true;
+  }
   if (IsPattern(uri)) return false;
   if (absl::IsNotFound(found.status()) && !IsLocalUri(uri) &&
       FormatOfName(uri).empty())

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/file_kind.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -249,7 +250,8 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   close(fd);
   if (error != 0) return FileError(error, "open", root);
   if (!S_ISDIR(info.st_mode))
-    return FailedPrecondition("{} is a file: want a directory of images", root);
+    return FailedPrecondition("{} is {}: want a directory of images", root,
+                              FileKind(info.st_mode));
 
   if (StorageWatcher* const watcher = StorageOf(limits).watcher()) {
     ASSIGN_OR_RETURN(const StoredFolder now,

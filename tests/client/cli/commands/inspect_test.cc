@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/inspect.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -159,6 +160,13 @@ TEST_F(Inspecting, APositionSaysWhereItGoesOn) {
   EXPECT_THAT(shell_.err, HasSubstr("checksum"));
   EXPECT_EQ(shell_.Run({"inspect", Write("position", bytes.substr(0, 10))}),
             kFailed);
+}
+
+TEST_F(Inspecting, APipeIsNamedAndNotWaitedFor) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);  // without a writer
+  EXPECT_EQ(shell_.Run({"inspect", pipe}), kWrongUse);
+  EXPECT_THAT(shell_.err, HasSubstr("pipe: a named pipe, want a file or a "));
 }
 
 TEST_F(Inspecting, AFolderIsCountedByClass) {

@@ -145,6 +145,10 @@ TEST_F(Converting, WrongUseIsSaid) {
   EXPECT_THAT(Run({Path("gone"), out, "--to", "tfrecord"}),
               HasSubstr("gone: no such file"));
   EXPECT_EQ(exit_code_, kNotFound);
+  EXPECT_THAT(Run({"/dev/null", out, "--to", "tfrecord"}),
+              HasSubstr("/dev/null: a character device, want a folder of "
+                        "images or an idx file"));
+  EXPECT_EQ(exit_code_, kWrongUse);
   fs::create_directories(Path("none"));
   EXPECT_THAT(Run({Path("none"), out, "--to", "tfrecord"}),
               HasSubstr("none: no images"));

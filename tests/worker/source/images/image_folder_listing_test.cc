@@ -81,8 +81,15 @@ TEST_F(ImageFolderTest, NoSuchPathNamesIt) {
 
 TEST_F(ImageFolderTest, AFileIsNotAFolder) {
   const std::string file = dir_.Write("x", "y");
-  EXPECT_TRUE(
-      absl::IsFailedPrecondition(BuildIndex(Reader(file), limits_).status()));
+  const std::string pipe = dir_.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);  // without a writer
+  for (const auto& [path, kind] :
+       {std::pair(file, "a file"), std::pair(pipe, "a named pipe")}) {
+    const auto status = BuildIndex(Reader(path), limits_).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_EQ(Message(status),
+              fmt::format("{} is {}: want a directory of images", path, kind));
+  }
 }
 
 TEST_F(ImageFolderTest, NoImagesSaysWhatWasLookedFor) {

@@ -24,6 +24,7 @@
 
 #include "core/cluster/fault.h"
 #include "core/fd.h"
+#include "core/file_kind.h"
 #include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/source/faults/file_error.h"
@@ -40,9 +41,7 @@ Identity IdentityOf(const struct stat& stat) {
 
 absl::Status NotAFile(const struct stat& stat, const std::string& name) {
   return WithFault(
-      FailedPrecondition(
-          "{}: {}, want a file", name,
-          S_ISDIR(stat.st_mode) ? "a directory" : "not a regular file"),
+      FailedPrecondition("{}: {}, want a file", name, FileKind(stat.st_mode)),
       Fault::kObject);
 }
 
@@ -154,6 +153,10 @@ class LocalFile : public StoredFile {
     Fd fd(opened);
     if (!fd.open()) {
       const int error = errno;
+      // A socket cannot be opened, nor a device whose driver is not there.
+      if (error == ENXIO && ::stat(path_.c_str(), stat) == 0 &&
+          !S_ISREG(stat->st_mode))
+        return NotAFile(*stat, name_);
       const absl::Status status = IndexedFileError(
           error, again ? "open again" : "open", name_, path_, folder_);
       return again && error == ESTALE ? WithFault(status, Fault::kWorker)
@@ -303,10 +306,8 @@ absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
   close(fd);
   if (!S_ISDIR(stat.st_mode))
     return FailedPrecondition(
-        "{}: {}", name,
-        S_ISREG(stat.st_mode)
-            ? "a file, want a directory"
-            : "a pipe, a socket or a device, want a file or a directory");
+        "{}: {}, want {}", name, FileKind(stat.st_mode),
+        S_ISREG(stat.st_mode) ? "a directory" : "a file or a directory");
   StoredFolder folder;
   folder.modified_ns = NsOfTime(stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
   // A path that fills the buffer was cut.

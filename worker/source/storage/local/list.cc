@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/cluster/fault.h"
 #include "core/freed.h"
 #include "core/status.h"
 #include "worker/source/faults/file_error.h"
@@ -50,6 +51,14 @@ class LocalListing {
     return root_.ends_with('/') ? root_ + below : root_ + "/" + below;
   }
 
+  // Returns the error for a path of another kind.
+  absl::Status NotADirectory(const std::string& path) const {
+    const absl::Status kind = StatLocalFolder(allowed_, path, path).status();
+    if (!absl::IsFailedPrecondition(kind))
+      return FileError(ENOTDIR, "list", path);
+    return WithFault(NotFound("{}", Message(kind)), Fault::kObject);
+  }
+
   // Reads `entry` of the directory `parent`; its path below the root is
   // `below`.
   absl::Status ReadDirectory(int parent, const std::string& entry,
@@ -60,7 +69,11 @@ class LocalListing {
       RETURN_IF_ERROR(allowed_.Open(entry, kFlags, entry, &fd));
     else
       fd = openat(parent, entry.c_str(), kFlags);
-    if (fd < 0) return FileError(errno, "list", PathOf(below));
+    if (fd < 0) {
+      const int error = errno;
+      if (error == ENOTDIR && parent == AT_FDCWD) return NotADirectory(entry);
+      return FileError(error, "list", PathOf(below));
+    }
     const Dir dir(fdopendir(fd));
     if (dir == nullptr) {
       const int error = errno;

@@ -2,12 +2,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "core/fd.h"
 #include "core/status.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/storage/storage.h"
@@ -139,9 +142,26 @@ TEST_F(LocalStorage, WhatIsNoFileIsRefused) {
     EXPECT_EQ(storage_->Stat(path).status().code(),
               absl::StatusCode::kFailedPrecondition);
   }
-  EXPECT_EQ(
-      Message(storage_->StatFolder(pipe).status()),
-      pipe + ": a pipe, a socket or a device, want a file or a directory");
+  EXPECT_EQ(Message(storage_->Open(pipe).status()),
+            pipe + ": a named pipe, want a file");
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string socket_path = dir_.path() + "/s";
+  ASSERT_LT(socket_path.size(), sizeof address.sun_path);
+  socket_path.copy(address.sun_path, socket_path.size());
+  const Fd listener(socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
+                 sizeof address),
+            0);
+  const absl::Status no_file = storage_->Open(socket_path).status();
+  EXPECT_EQ(Message(no_file), socket_path + ": a socket, want a file");
+  EXPECT_EQ(no_file.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(storage_->Stat(dir_.path()).status()),
+            dir_.path() + ": a directory, want a file");
+  EXPECT_EQ(Message(storage_->StatFolder(pipe).status()),
+            pipe + ": a named pipe, want a file or a directory");
+  EXPECT_EQ(Message(storage_->List(pipe).status()),
+            pipe + ": a named pipe, want a file or a directory");
+  EXPECT_EQ(storage_->List(pipe).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(LocalStorage, AListingIsDeepAndInByteOrder) {

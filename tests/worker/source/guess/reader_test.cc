@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The formats of bytes and names are tested with the report of `leat index`
+// (tests/worker/index_command/dataset_report_test.cc).
+#include "worker/source/guess/reader.h"
+
+#include <sys/stat.h>
+
+#include <string>
+
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/temp_dir.h"
+
+namespace leat::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GuessReaderTest : public ::testing::Test {
+ protected:
+  // Returns the error of the reader of this format, or of its listing.
+  std::string ErrorOf(const std::string& uri, const std::string& format = "") {
+    const auto guess = GuessReader(uri, {.format = format, .args = {}}, {});
+    return std::string(Message(guess.ok() ? BuildIndex(guess->node, {}).status()
+                                          : guess.status()));
+  }
+  TempDir dir_;
+};
+
+// A call that opens or reads a pipe without a writer would wait.
+TEST_F(GuessReaderTest, APipeInPlaceOfADatasetIsNamed) {
+  const std::string pipe = dir_.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ErrorOf(pipe), pipe + ": a named pipe, want a file or a directory");
+  for (const char* format : {"image_folder", "file_list", "files", "webdataset",
+                             "tfrecord", "array_record", "numpy", "idx", "coco",
+                             "mds", "caffe", "cifar10", "tokens"})
+    EXPECT_THAT(ErrorOf(pipe, format), HasSubstr("a named pipe")) << format;
+  EXPECT_EQ(ErrorOf("/dev/null"),
+            "/dev/null: a character device, want a file or a directory");
+}
+
+}  // namespace
+}  // namespace leat::worker
