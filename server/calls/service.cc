@@ -23,7 +23,7 @@ constexpr Duration kMaxWait = std::chrono::minutes(30);
 // The answer, which gives the reason, is sent this long before the caller's
 // deadline, so that even on a busy machine it arrives before gRPC ends the call
 // without a reason.
-constexpr Duration kMargin = std::chrono::milliseconds(500);
+constexpr Duration kMargin = std::chrono::seconds(2);
 
 MonotonicTime WaitUntil(const CallContext& context, Now now) {
   const auto left = std::clamp<std::chrono::system_clock::duration>(
