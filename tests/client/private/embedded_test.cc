@@ -252,12 +252,10 @@ TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
                                    .first_pause = absl::Seconds(60),
                                    .stop_timeout = absl::Milliseconds(500)});
   ASSERT_TRUE(embedded.ok()) << embedded.status();
-  // Copies of the sockets that a lessee of the service has.
-  std::vector<Fd> held;
-  for (const int fd : (*embedded)->listeners()) held.emplace_back(dup(fd));
-  ASSERT_EQ(held.size(), 2u);
+  const std::vector<int> listeners = (*embedded)->listeners();
+  ASSERT_EQ(listeners.size(), 2u);
   socklen_t size = 0;
-  const sockaddr_un name = NameOf(held[1].get(), &size);
+  const sockaddr_un name = NameOf(listeners[1], &size);
   const auto* const at = reinterpret_cast<const sockaddr*>(&name);
   const auto takes = [&] {
     const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -271,6 +269,9 @@ TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
   ASSERT_EQ(connect(caller.get(), at, size), 0);
   char byte;
   EXPECT_EQ(recv(caller.get(), &byte, 1, 0), 0);
+  // Copies of the sockets that a lessee of the service has.
+  std::vector<Fd> held;
+  for (const int fd : listeners) held.emplace_back(dup(fd));
   embedded->reset();
   EXPECT_FALSE(takes()) << "the lessee lives";
   held.clear();
