@@ -11,6 +11,7 @@
 #include "core/plan/plan.h"
 #include "gtest/gtest.h"
 #include "tests/core/golden.h"
+#include "tests/core/plan/golden_pipeline.h"
 
 namespace leat {
 namespace {
@@ -25,14 +26,7 @@ GoldenJob GoldenJobOf(uint64_t seed, uint32_t batch,
                       std::vector<GroupShare> shares) {
   GoldenJob job;
   JobSpec& spec = job.spec;
-  spec.pipeline.nodes = {
-      {"readers.image_folder",
-       {},
-       {{"path", Value(std::string("/data"))}, {"repeat", int64_t{1}}}},
-      {"decode",
-       {{0, 0}},
-       {{"orient", true}, {"output", Value(std::string("rgb"))}}}};
-  spec.pipeline.outputs = {{"image", {1, 0}}, {"label", {0, 1}}};
+  spec.pipeline = GoldenPipeline();
   spec.seed = seed;
   spec.batch = batch;
   spec.selection = {.balanced = shares.empty(), .shares = std::move(shares)};

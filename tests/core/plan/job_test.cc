@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/golden.h"
+#include "tests/core/plan/golden_pipeline.h"
 
 namespace leat {
 namespace {
@@ -330,17 +331,10 @@ TEST(PositionHash, SeesEverythingElseThatChangesBytes) {
   }
 }
 
-// Uses the pipeline and the specs of tests/golden/generate.py.
+// Uses the specs of tests/golden/generate.py.
 TEST(PlanHash, IsGolden) {
   JobSpec spec;
-  spec.pipeline.nodes = {
-      {"readers.image_folder",
-       {},
-       {{"path", Value(std::string("/data"))}, {"repeat", int64_t{1}}}},
-      {"decode",
-       {{0, 0}},
-       {{"orient", true}, {"output", Value(std::string("rgb"))}}}};
-  spec.pipeline.outputs = {{"image", {1, 0}}, {"label", {0, 1}}};
+  spec.pipeline = GoldenPipeline();
   std::map<std::string, JobSpec> specs;
   spec.seed = 7;
   spec.batch = 1024;

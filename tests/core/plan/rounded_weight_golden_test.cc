@@ -13,6 +13,7 @@
 #include "core/plan/rounded_weight.h"
 #include "gtest/gtest.h"
 #include "tests/core/golden.h"
+#include "tests/core/plan/golden_pipeline.h"
 
 namespace leat {
 namespace {
@@ -25,14 +26,7 @@ struct WeighedJob {
   DatasetInfo dataset;
 
   void List() {
-    spec.pipeline.nodes = {
-        {"readers.image_folder",
-         {},
-         {{"path", Value(std::string("/data"))}, {"repeat", int64_t{1}}}},
-        {"decode",
-         {{0, 0}},
-         {{"orient", true}, {"output", Value(std::string("rgb"))}}}};
-    spec.pipeline.outputs = {{"image", {1, 0}}, {"label", {0, 1}}};
+    spec.pipeline = GoldenPipeline();
     std::vector<RoundedWeight> weights;
     for (const auto& [key, own] : samples) {
       weights.push_back(RoundedWeight::FromKey(key));
