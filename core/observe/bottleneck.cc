@@ -149,7 +149,8 @@ class Judge {
     return Make(Limit::kWorkers, "no worker serves",
                 {"workers that serve", 0, ""},
                 {"rows come", consumer_.rows_per_s, "rows/s"},
-                "start leat-worker, or undrain one: leat undrain NAME");
+                "start leat-worker, or undrain one: leat undrain NAME; a "
+                "private service starts its own again");
   }
 
  private:
@@ -241,8 +242,8 @@ class Judge {
   Bottleneck DecodeGpu() const {
     return Make(Limit::kDecodeGpu, "the GPUs of the workers are busy",
                 Share("GPUs have work", mean_.device, kOfTheirTime), Threads(),
-                "add GPU workers, or decode less: a smaller image, or a part "
-                "of it");
+                "add GPU workers, or GPUs of a private service: leat.connect("
+                "devices=); or decode less: a smaller image, or a part of it");
   }
   Bottleneck DecodeCpu() const {
     return Make(
@@ -251,7 +252,9 @@ class Judge {
         Share("decode threads decode and augment", mean_.decoding,
               kOfTheirTime),
         Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
-        "add workers, or threads: leat-worker --threads");
+        "add workers, or threads: leat-worker --threads, or leat.connect("
+        "threads=) of a private service; or decode less: fn.decode(reduce="
+        "\"auto\"), a smaller part");
   }
   bool ForOthers() const {
     return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
@@ -263,8 +266,8 @@ class Judge {
         Share("decode threads read", mean_.reading, kOfTheirTime),
         Share("decode threads decode and augment", mean_.decoding,
               kOfTheirTime),
-        "read ahead: leat-worker --read-ahead-of all; or let the cache hold "
-        "more: --cache");
+        "let the cache hold more: leat-worker --cache, or leat.connect(cache=) "
+        "of a private service; or read ahead: leat-worker --read-ahead-of all");
   }
   Bottleneck Storage() const {
     const bool of_own = ForOthers();
@@ -280,8 +283,9 @@ class Judge {
                        kOfTheirTime),
         {"reads are under way", of_own ? own_->fetching : mean_.fetching,
          "threads, on average"},
-        "ask for more at a time: leat-worker --read-threads; or keep what was "
-        "read: --disk-cache");
+        "keep what was read: leat-worker --disk-cache, or leat.connect("
+        "disk_cache=) of a private service; or ask for more at a time: "
+        "leat-worker --read-threads");
   }
   Bottleneck RefusedReads() const {
     return Make(

@@ -55,7 +55,8 @@ void AddWorkers(const Snapshot& at, Writer* to) {
   if (at.ready == 0 && at.workers == 0 && !at.may_come)
     to->Add("NO_WORKERS", "error", {},
             "no worker is connected: no batch can be made",
-            "start leat-worker --coordinator ADDRESS on some machine");
+            "start leat-worker --coordinator ADDRESS on some machine, or let a "
+            "pool have one; a private service starts its own again");
   else if (at.ready == 0 && at.workers > 0)
     to->Add("NO_WORKERS", "error", {},
             fmt::format("none of {} is ready: consumers keep asking those that "
@@ -67,7 +68,8 @@ void AddWorkers(const Snapshot& at, Writer* to) {
             fmt::format("worker {} sends no heartbeat; {}", worker.name,
                         at.ready > 0 ? "its shards are with others"
                                      : "no other worker can take its shards"),
-            fmt::format("look at its log on host {}, and start it again",
+            fmt::format("look at its log on host {}; start it again, unless "
+                        "systemd, Kubernetes, a pool or a private service does",
                         worker.host));
   if (at.lost > kMaxAlike)
     to->Add("WORKER_LOST", "warn", {},
@@ -85,18 +87,17 @@ void AddStorageFailures(const Snapshot& at, Writer* to) {
   const bool all = at.failing == at.ready;
   const char* const severity = all ? "error" : "warn";
   for (const Snapshot::FailingWorker& worker : at.first_failing)
-    to->Add(
-        "WORKER_STORAGE", severity, {"worker/" + worker.name},
-        fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
-                    worker.name, worker.host, worker.root, worker.error,
-                    worker.failures == 1
-                        ? ""
-                        : fmt::format(" (and {} more)", worker.failures - 1),
-                    all ? "all workers have such failures: of what none of "
-                          "them can read the shards stay where they were"
-                        : "it owns no shards of that meanwhile"),
-        "mount the storage or fix its permissions there; the worker comes back "
-        "by itself");
+    to->Add("WORKER_STORAGE", severity, {"worker/" + worker.name},
+            fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
+                        worker.name, worker.host, worker.root, worker.error,
+                        worker.failures == 1 ? ""
+                                             : fmt::format(" (and {} more)",
+                                                           worker.failures - 1),
+                        all ? "all workers have such failures: of what none of "
+                              "them can read the shards stay where they were"
+                            : "it owns no shards of that meanwhile"),
+            "mount the storage there, of a container into it, or fix its "
+            "permissions; the worker comes back by itself");
   if (at.failing > kMaxAlike)
     to->Add(
         "WORKER_STORAGE", severity, {},
@@ -192,7 +193,8 @@ void AddDecoders(const Snapshot& at, Writer* to) {
             NeedsDevices(decoder_class)
                 ? "start a leat-worker on a machine with an NVIDIA GPU and "
                   "nvJPEG (leat describe worker NAME says what one has), or "
-                  "create the job anew with class exact"
+                  "create the job anew with class exact; a private service "
+                  "uses the GPUs of leat.connect(devices=)"
                 : "start a worker that has it");
   }
 }
