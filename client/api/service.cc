@@ -21,7 +21,9 @@
 #include "core/cluster/service_address.h"
 #include "core/plan/checked_job.h"
 #include "core/status.h"
+#include "openssl/err.h"
 #include "rpc/process/process.h"
+#include "rpc/tls/pem.h"
 #include "rpc/tls/tls_probe.h"
 #include "rpc/wire/messages.h"
 
@@ -103,6 +105,21 @@ absl::StatusOr<std::unique_ptr<client::PrivateService>> Lease(
        .timeout = options.timeout});
 }
 
+// gRPC says only that no connection comes about. It finds the other errors of
+// certificates when it connects.
+absl::Status CheckPair(const rpc::Security& security) {
+  const std::vector<rpc::Certificate> chain =
+      rpc::CertificatesIn(security.cert_pem, 1);
+  const rpc::Key key = rpc::KeyIn(security.key_pem);
+  if (chain.empty() || key == nullptr ||
+      X509_check_private_key(chain.front().get(), key.get()) == 1)
+    return absl::OkStatus();
+  ERR_clear_error();
+  return InvalidArgument(
+      "the TLS key (LEAT_TLS_KEY) is not the key of the certificate "
+      "(LEAT_TLS_CERT): want the two of one pair");
+}
+
 rpc::Security SecurityOf(const ConnectOptions& options) {
   return {.token = options.access_token,
           .ca_pem = options.ca_pem,
@@ -134,6 +151,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
   const absl::Time deadline = absl::Now() + options.timeout;
   rpc::Security security = SecurityOf(options);
   RETURN_IF_ERROR(security.Validate());
+  RETURN_IF_ERROR(CheckPair(security));
   if (!security.token.empty()) {
     ASSIGN_OR_RETURN(security.token,
                      TokenIn("access_token", security.token, 1));

@@ -71,7 +71,8 @@ constexpr int kMaxReceiveBytes = 256 << 20;
 
 absl::Status NoCoordinator(const std::string& address) {
   return FailedPrecondition(
-      "{} answers, but is not a Leat coordinator (or is of an older version)",
+      "{} answers, but is not a Leat coordinator (or is of an older version): "
+      "want the coordinator's --listen address, not a worker's",
       address);
 }
 
@@ -133,7 +134,8 @@ absl::Status Control::Connect(absl::Time deadline) {
     const absl::Status status = Map(
         coordinator_->Hello(&context, v1::HelloRequest(), &response), context);
     if (status.ok()) return status;
-    if (absl::IsUnimplemented(status)) return NoCoordinator(address_);
+    if (absl::IsUnimplemented(status) || status == NoCoordinator(address_))
+      return NoCoordinator(address_);
     if (Message(status).find("http1.x") != std::string_view::npos)
       return FailedPrecondition(
           "{} is a web server's, as of a daemon's page (--http): want the "
@@ -168,8 +170,8 @@ absl::Status Control::Connect(absl::Time deadline) {
     return Unavailable("{} (tried for {})", text,
                        absl::FormatDuration(timeout_));
   return Unavailable(
-      "{} (tried for {}); start one with: leat-coordinator "
-      "--listen {}",
+      "{} (tried for {}); check the address, or start one there: "
+      "leat-coordinator --listen {}",
       text, absl::FormatDuration(timeout_), address_);
 }
 

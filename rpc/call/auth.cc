@@ -174,8 +174,7 @@ absl::Status CheckToken(const Security& security, std::string_view token) {
        CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))
     return Unauthenticated(
         "{} access token: give one of this service by --access-token-file or "
-        "LEAT_ACCESS_TOKEN_FILE; an operator makes it with \"leat access "
-        "create\"",
+        "LEAT_ACCESS_TOKEN; an operator makes it with \"leat access create\"",
         token.empty() ? "no" : "wrong");
   return absl::OkStatus();
 }

@@ -163,8 +163,10 @@ void NoteBadSamples(const BadSampleReport& report, Parts* parts,
 }
 
 absl::Status Replaced(const WorkerSession& session) {
-  return Aborted("worker {} was registered again by another process",
-                 session.name);
+  return Aborted(
+      "worker {} was registered again by another process: give each worker a "
+      "--name of its own",
+      session.name);
 }
 
 }  // namespace

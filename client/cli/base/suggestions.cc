@@ -43,6 +43,8 @@ std::vector<std::string> Suggestions(std::string_view word,
     }
   }
   std::sort(found.begin(), found.end());
+  // Two datasets may have one name.
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<std::string> suggestions;
   for (size_t i = 0; i < std::min<size_t>(3, found.size()); ++i) {
     suggestions.push_back(std::move(found[i].second));

@@ -24,8 +24,9 @@ constexpr size_t kMaxClassesNamed = 20;
 // prevents it.
 constexpr absl::Duration kGrace = absl::Seconds(10);
 
+// A folder without class folders has one class without a name.
 std::string ClassesText(const Json& classes) {
-  if (classes.empty()) return "";
+  if (classes.empty() || classes == Json::array({""})) return "";
   std::vector<std::string> names;
   for (const Json& each : classes) {
     if (names.size() == kMaxClassesNamed) break;

@@ -261,6 +261,17 @@ TEST(PutLists, ACoordinatorThatTakesNoneIsNamed) {
                  "a coordinator that takes lists in blocks"));
 }
 
+TEST(Connect, AKeyOfAnotherCertificateIsSaidAtOnce) {
+  const rpc::MadeCertificate own({}), other({});
+  const auto service = Service::Connect({.address = "127.0.0.1:1",
+                                         .ca_pem = own.pem(),
+                                         .cert_pem = own.pem(),
+                                         .key_pem = other.key_pem()});
+  EXPECT_TRUE(absl::IsInvalidArgument(service.status())) << service.status();
+  EXPECT_THAT(std::string(Message(service.status())),
+              HasSubstr("is not the key of the certificate"));
+}
+
 TEST(Connect, ATokenThatCannotBeSentIsNamedAndNotTold) {
   for (const char* wrong : {"of two\nlines", "with a space", "\x7f"}) {
     const auto service =

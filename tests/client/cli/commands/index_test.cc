@@ -42,6 +42,15 @@ struct Indexing : ::testing::Test {
   absl::StatusOr<Ended> ended = Ended{0, kReport, ""};
 };
 
+TEST_F(Indexing, AFolderWithoutClassFoldersHasNoLineOfClasses) {
+  std::string report = kReport;
+  const std::string classes = R"(["cat", "dog"])";
+  report.replace(report.find(classes), classes.size(), R"([""])");
+  ended = Ended{0, report, ""};
+  ASSERT_EQ(shell.Run({"index", "/data/train"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("Classes")));
+}
+
 TEST_F(Indexing, ShowsWhatADatasetHolds) {
   ASSERT_EQ(shell.Run({"index", "/data/train"}), 0);
   EXPECT_THAT(ran, ElementsAre("leat-worker", "index", "--within-ms", "300000",
