@@ -114,6 +114,7 @@ class HostQueue final : public DeviceQueue {
   absl::Status ToDevice(DeviceAddress to, const void* from,
                         size_t bytes) override {
     memcpy(BytesAt(to), from, bytes);
+    if (stats_ != nullptr) stats_->bytes_to_device += bytes;
     return absl::OkStatus();
   }
   absl::Status ToHost(void* to, DeviceAddress from, size_t bytes) override {

@@ -21,7 +21,8 @@ namespace leat::worker {
 struct HostDeviceStats {
   // Memories, queues and decoders that exist now.
   std::atomic<int> live{0};
-  std::atomic<uint64_t> copies_to_host{0}, launches{0}, decoded{0};
+  std::atomic<uint64_t> bytes_to_device{0}, copies_to_host{0}, launches{0},
+      decoded{0};
 };
 
 struct HostDeviceOptions {

@@ -258,7 +258,15 @@ std::optional<size_t> GpuGroup::TakeRoom(size_t bytes, size_t room,
 }
 
 std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {
-  return TakeRoom(bytes, pixels_room_, &pixels_used_);
+  if (!TakeRoom(Aligned(bytes), pixels_room_, &pixels_used_))
+    return std::nullopt;
+  return sent_used_.fetch_add(Aligned(bytes));
+}
+
+std::optional<size_t> GpuGroup::TakeBehind(size_t bytes) {
+  if (!TakeRoom(Aligned(bytes), pixels_room_, &pixels_used_))
+    return std::nullopt;
+  return pixels_room_ - Aligned(bytes) - behind_used_.fetch_add(Aligned(bytes));
 }
 
 // Beside images of our kernels there is room for one that the decoder decodes.
@@ -269,7 +277,7 @@ std::optional<size_t> GpuGroup::TakeImage(size_t bytes) {
 }
 
 void GpuGroup::PinEncoded(GroupRow* row) {
-  const std::optional<size_t> at = TakePixels(row->encoded.size());
+  const std::optional<size_t> at = TakeBehind(row->encoded.size());
   if (!at) return;
   std::byte* const to = slot_->pixels.data() + *at;
   memcpy(to, row->encoded.data(), row->encoded.size());
@@ -293,7 +301,14 @@ absl::Status GpuGroup::ComputeOnCpu(size_t row, GpuThread* thread) {
   if (on_device()) {
     size_t total = 0;
     for (size_t f = 0; f < fields(); ++f) total += bytes[f];
-    r.values.resize(total);
+    if (r.values.size() != total) {
+      if (const std::optional<size_t> place = TakeBehind(total)) {
+        r.values = slot_->pixels.subspan(*place, total);
+      } else {
+        r.own_values.resize(total);
+        r.values = r.own_values;
+      }
+    }
     size_t at = 0;
     for (size_t f = 0; f < fields(); at += bytes[f++])
       fields_of_row.emplace_back(r.values.data() + at, bytes[f]);

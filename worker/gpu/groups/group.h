@@ -131,8 +131,11 @@ struct GroupRow {
   bool luma = false;
   DecodeChoice choice;
   OfBoth<RowPixels> pixels;
-  std::vector<std::byte> values;  // all fields in order, for a device's outputs
-  bool for_cpu = false;           // when prepared again after kFaulted
+  // All fields in order, for a device's outputs: in the slot, or if it has no
+  // room in memory of their own.
+  std::span<std::byte> values;
+  std::vector<std::byte> own_values;
+  bool for_cpu = false;  // when prepared again after kFaulted
 };
 
 // True if nothing more of the row is computed or stored in this Run.
@@ -226,7 +229,11 @@ class GpuGroup final : public KernelGroup {
   static std::optional<size_t> TakeRoom(size_t bytes, size_t room,
                                         std::atomic<size_t>* used);
   // Takes a place in the slot's memory for pixels; nullopt: there is no room.
+  // Places follow each other, since all of them are copied together.
   std::optional<size_t> TakePixels(size_t bytes);
+  // Takes a place for what no kernel reads, from the end of that room: a file
+  // for the decoder, or values.
+  std::optional<size_t> TakeBehind(size_t bytes);
   // The same in its memory for images that are made on the device.
   std::optional<size_t> TakeImage(size_t bytes);
   // Copies the row's file into page-locked memory, if there is room: otherwise
@@ -269,6 +276,7 @@ class GpuGroup final : public KernelGroup {
   std::span<DeviceJpeg> jpegs_;
   std::span<std::byte> left_;
   std::atomic<size_t> pixels_used_{0}, images_used_{0}, left_used_{0};
+  std::atomic<size_t> sent_used_{0}, behind_used_{0};  // of pixels_used_
   Done done_;
 };
 

@@ -11,6 +11,7 @@
 #include "tests/worker/gpu/groups/group_test.h"
 #include "tests/worker/gpu/groups/job.h"
 #include "tests/worker/image/jpeg/forms/support.h"
+#include "worker/compute/host_share.h"
 #include "worker/image/jpeg/forms/seek_index.h"
 
 namespace leat::worker {
@@ -255,6 +256,27 @@ TEST_F(GpuCodesTest, CostOneCopyPerGroup) {
     copies.push_back(options_.stats->copies_to_host.load() - before);
   }
   EXPECT_EQ(copies[0] + 1, copies[1]);
+}
+
+// The decoder reads its files where the host has put them.
+TEST_F(GpuCodesTest, AreCopiedWithoutTheFilesOfTheDecoder) {
+  config_.slots = 1;
+  Open();
+  std::vector<std::string> all, hosts, decoders;
+  for (uint32_t i = 0; i < 60; ++i) {
+    all.push_back(MakeJpeg({.width = 150, .height = 120, .seed = i}));
+    (IsHosts(BytesOf(all[i])) ? hosts : decoders).push_back(all[i]);
+  }
+  ASSERT_GT(hosts.size(), 5u);
+  GpuPipeline pipeline(ResizeGraph(), *gpus_, DecoderClass::kNvjpegShared);
+  const auto bytes = [&](const std::vector<std::string>& files) {
+    const uint64_t before = options_.stats->bytes_to_device.load();
+    ExpectExact(pipeline, files);
+    return options_.stats->bytes_to_device.load() - before;
+  };
+  // A group's list of JPEGs has room for all rows.
+  EXPECT_LT(bytes(all), bytes(hosts) + bytes(decoders) +
+                            all.size() * sizeof(DeviceJpeg) + 4096);
 }
 
 }  // namespace
