@@ -122,6 +122,7 @@ class HostQueue final : public DeviceQueue {
     if (stats_ != nullptr) ++stats_->copies_to_host;
     return absl::OkStatus();
   }
+  uint64_t pageable_copies() const override { return 0; }
   absl::Status Fill(DeviceAddress to, uint8_t value, size_t bytes) override {
     memset(BytesAt(to), value, bytes);
     return absl::OkStatus();

@@ -104,6 +104,14 @@ struct GpuStats {
   // Time in which groups were put on their queues, summed over groups; waits
   // between passes included.
   uint64_t enqueue_ns_total = 0;
+  // The part of enqueue_ns_total in the decoder's calls.
+  uint64_t decoder_ns_total = 0;
+  // Time in which slots waited for the GPU, summed over groups. What is left of
+  // slots × time, a slot had no group, or a group that rows were prepared for.
+  uint64_t waiting_ns_total = 0;
+  // Copies of host memory that is not page-locked; a slot's thread waits for
+  // each.
+  uint64_t pageable_copies_total = 0;
   uint64_t groups_total = 0;
   uint64_t groups_failed_total = 0;
   uint64_t rows_exact_total = 0;

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/driver.h"
 #include "gmock/gmock.h"
+#include "tests/worker/gpu/device_bytes.h"
 #include "tests/worker/gpu/fixture.h"
 #include "tests/worker/gpu/groups/compare.h"
 #include "tests/worker/gpu/groups/reduced_graphs.h"
@@ -52,28 +52,6 @@ TEST_F(GpuTest, ReducedRowsAreTheCpus) {
   EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 0u);
   EXPECT_EQ(gpus_->stats()[0].rows_kernels_total, 0u);
 }
-
-// Memory of the device, which the fake driver has on the host.
-class DeviceBytes {
- public:
-  explicit DeviceBytes(size_t bytes)
-      : driver_(*cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment())) {
-    driver_->DevicePrimaryCtxRetain(&context_, 0);
-    driver_->CtxSetCurrent(context_);
-    driver_->MemAlloc(&address_, bytes);
-  }
-  ~DeviceBytes() {
-    driver_->CtxSetCurrent(context_);
-    driver_->MemFree(address_);
-    driver_->DevicePrimaryCtxRelease(0);
-  }
-  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-
- private:
-  const std::shared_ptr<const cuda::Driver> driver_;
-  cuda::Context context_ = nullptr;
-  cuda::DevicePtr address_ = 0;
-};
 
 TEST_F(GpuTest, RowsAreWrittenStraightIntoSharedDeviceMemory) {
   config_.slot_bytes = 1 << 20;

@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 #include "worker/gpu/cuda/nvjpeg_slot.h"
+#include "worker/gpu/cuda/page_locked.h"
 
 namespace leat::worker {
 
@@ -28,14 +29,20 @@ CudaQueue::~CudaQueue() {
     device_.Released(d.StreamDestroy(stream_), "cuStreamDestroy");
 }
 
+void CudaQueue::CountCopy(const void* host, size_t bytes) {
+  if (!IsPageLocked(host, bytes)) ++pageable_copies_;
+}
+
 absl::Status CudaQueue::ToDevice(DeviceAddress to, const void* from,
                                  size_t bytes) {
+  CountCopy(from, bytes);
   return device_.Check(
       device_.driver().MemcpyHtoDAsync(to.number(), from, bytes, stream_),
       "cuMemcpyHtoDAsync");
 }
 
 absl::Status CudaQueue::ToHost(void* to, DeviceAddress from, size_t bytes) {
+  CountCopy(to, bytes);
   return device_.Check(
       device_.driver().MemcpyDtoHAsync(to, from.number(), bytes, stream_),
       "cuMemcpyDtoHAsync");

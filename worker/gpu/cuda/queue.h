@@ -4,6 +4,7 @@
 // sleep.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "worker/gpu/cuda/device.h"
@@ -29,15 +30,18 @@ class CudaQueue final : public DeviceQueue {
   absl::Status Wait() override;
   absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(
       uint64_t most_bytes, const ImageDecoder* beside) override;
+  uint64_t pageable_copies() const override { return pageable_copies_; }
 
   cuda::Stream stream() const { return stream_; }
 
  private:
   explicit CudaQueue(const CudaDevice& device) : device_(device) {}
+  void CountCopy(const void* host, size_t bytes);
 
   const CudaDevice& device_;
   cuda::Stream stream_ = nullptr;
   cuda::Event mark_ = nullptr;
+  std::atomic<uint64_t> pageable_copies_{0};
 };
 
 }  // namespace leat::worker

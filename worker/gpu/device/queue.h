@@ -51,6 +51,9 @@ class DeviceQueue {
   // REQUIRES: the device has a decoder_class().
   virtual absl::StatusOr<std::unique_ptr<ImageDecoder>> MakeDecoder(
       uint64_t most_bytes, const ImageDecoder* beside) = 0;
+
+  // Counts the copies of host memory that is not page-locked. Thread-safe.
+  virtual uint64_t pageable_copies() const = 0;
 };
 
 }  // namespace leat::worker

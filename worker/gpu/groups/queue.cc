@@ -140,6 +140,7 @@ absl::Status GpuQueue::Enqueue(GpuGroup* group) {
       status = Poisoned(end);
   MutexLock lock(&mu_);
   stats_.enqueue_ns_total += Nanoseconds(took);
+  stats_.decoder_ns_total += Nanoseconds(run.decoding());
   stats_.splits_total += run.splits();
   return status;
 }
@@ -147,9 +148,13 @@ absl::Status GpuQueue::Enqueue(GpuGroup* group) {
 absl::Status GpuQueue::Compute(GpuGroup* group) {
   RETURN_IF_ERROR(Enqueue(group));
   const GpuWatch::Turn turn(&watch_, "a group");
+  const MonotonicTime begin = Clock::Real().Now();
   absl::Status status = group->slot().queue->WaitMark();
+  const Duration took = Clock::Real().Now() - begin;
   // The result of waiting applies to the whole context.
   if (!status.ok()) status = Poisoned(status);
+  MutexLock lock(&mu_);
+  stats_.waiting_ns_total += Nanoseconds(took);
   return status;
 }
 
@@ -288,6 +293,8 @@ GpuStats GpuQueue::stats() const {
   stats.index = gpu_->info().index;
   stats.memory_bytes = slots_.device_bytes();
   stats.slots = static_cast<int>(num_slots_);
+  for (const Slot* slot : slots_.all())
+    stats.pageable_copies_total += slot->queue->pageable_copies();
   stats.slots_in_use = static_cast<int>(num_slots_ - free_.size());
   if (running_ > 0) {
     const uint64_t ns = Nanoseconds(Clock::Real().Now() - changed_at_);

@@ -120,7 +120,8 @@ absl::Status GroupRun::LaunchJpegs() {
 }
 
 // Sends everything from the first to the last of the pass's pixels, or from the
-// list of its JPEGs on: the bytes between are pixels of the same group.
+// list of its JPEGs on: the bytes between are pixels of the same group, since
+// files for the decoder lie behind them.
 absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
   size_t begin = SIZE_MAX, end = 0;
   for (const size_t row : rows) {
@@ -168,7 +169,10 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
     at += DecodedBytes(r);
   }
   if (images.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(slot.decoder->Decode(images));
+  const MonotonicTime begin = Clock::Real().Now();
+  const absl::Status decoded = slot.decoder->Decode(images);
+  decoding_ += Clock::Real().Now() - begin;
+  RETURN_IF_ERROR(decoded);
   for (size_t i = 0; i < images.size(); ++i) {
     GroupRow& r = group_.rows()[row_of[i]];
     if (images[i].outcome == JpegToDecode::Outcome::kRefused)

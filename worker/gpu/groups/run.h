@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/clock.h"
 #include "worker/compute/gpu_worker.h"
 #include "worker/gpu/device/queue.h"
 #include "worker/gpu/groups/group.h"
@@ -41,6 +42,8 @@ class GroupRun {
   absl::Status EnqueueStores();
 
   uint64_t splits() const { return splits_; }
+  // Returns the time in the decoder's calls.
+  Duration decoding() const { return decoding_; }
 
  private:
   // Returns the end of the pass that begins with todo_[begin].
@@ -68,6 +71,7 @@ class GroupRun {
   size_t most_rows_ = kMaxGpuGroupRows;  // in a pass
   size_t num_jpegs_ = 0;                 // in the pass
   uint64_t splits_ = 0;
+  Duration decoding_{};
 };
 
 }  // namespace leat::worker

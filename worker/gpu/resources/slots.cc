@@ -136,7 +136,7 @@ uint64_t Slots::device_bytes() const {
   return bytes;
 }
 
-std::vector<Slot*> Slots::all() {
+std::vector<Slot*> Slots::all() const {
   std::vector<Slot*> all;
   for (const std::unique_ptr<Slot>& slot : slots_) all.push_back(slot.get());
   return all;

@@ -28,7 +28,7 @@ class Slots {
   // Waits until their queues are empty.
   ~Slots();
 
-  std::vector<Slot*> all();
+  std::vector<Slot*> all() const;
   // The bytes held now, including decoders, and the most ever held.
   // Thread-safe.
   uint64_t device_bytes() const;

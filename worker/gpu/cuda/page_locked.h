@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory that this process has page-locked through the driver. A copy of
+// other memory makes the thread that asks for it wait, so it is counted
+// (DeviceQueue::pageable_copies).
+#pragma once
+
+#include <cstddef>
+
+namespace leat::worker {
+
+void AddPageLocked(const void* memory, size_t bytes);
+void RemovePageLocked(const void* memory);
+// True if all these bytes lie in one such memory. Thread-safe, as the others.
+bool IsPageLocked(const void* memory, size_t bytes);
+
+}  // namespace leat::worker
