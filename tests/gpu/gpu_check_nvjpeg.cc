@@ -170,7 +170,8 @@ struct Way {
   int states = kSlots;           // each with a batch in flight
   int handles = 1;               // that the states belong to
   bool interpolates = true;
-  bool page_locked = false;  // for the files' memory
+  bool page_locked = false;                  // for the files' memory
+  size_t images = worker::kMaxGpuGroupRows;  // of a batch, at most
 };
 
 // A whole photo that the engines take.
@@ -180,27 +181,33 @@ struct Photo {
   std::array<int, 2> sampling;
 };
 
-std::vector<Photo> WholePhotos(const Setup& setup, const Bench& bench) {
+std::vector<Photo> WholePhotos(const Setup& setup, const Bench& bench,
+                               Report* report) {
   std::vector<Photo> photos;
+  double asking = 0, asked = 0;
   for (const std::string& file : setup.files) {
     worker::JpegDecoder decoder({});
     if (!decoder.Open(worker::AsSpan(file)).ok()) continue;
     const auto& header = decoder.header();
     if (header.components != 3 || !worker::IsForNvjpeg(header)) continue;
     const DecodeShape whole[] = {worker::WholeImage(header.size)};
+    const MonotonicTime begin = Clock::Real().Now();
     const auto choice =
         bench.slot().decoder->Choose(worker::AsSpan(file), false, whole);
+    asking += SecondsSince(begin);
+    ++asked;
     if (choice.ok() && choice->engines)
       photos.push_back(
           {worker::AsSpan(file),
            {.height = header.size.height, .width = header.size.width},
            {header.h_samp[0], header.v_samp[0]}});
   }
+  report->Figure("questions about an image",
+                 asking / std::max(1.0, asked) * 1e6, "us", {});
   return photos;
 }
 
-// Returns the photos of the commonest kind. Photos with equal keys are of one
-// kind.
+// Returns the photos of the commonest kind, whose keys are equal.
 template <class Key>
 std::vector<Photo> Commonest(const std::vector<Photo>& photos, Key key) {
   std::map<decltype(key(photos[0])), std::vector<Photo>> kinds;
@@ -252,8 +259,7 @@ class LockedFiles {
   void* memory_ = nullptr;
 };
 
-// Returns as many of the photos from `*next` on as a slot has room for,
-// cyclically.
+// Returns as many photos from `*next` on, cyclically, as a slot has room for.
 std::vector<RawImage> NextBatch(const std::vector<Photo>& photos, size_t most,
                                 const Slot& slot, size_t* next) {
   std::vector<RawImage> images;
@@ -307,7 +313,7 @@ absl::StatusOr<WayRate> RateOf(const Setup& setup, const Bench& bench,
   if (way.page_locked) RETURN_IF_ERROR(locked.Take(&photos));
   ASSIGN_OR_RETURN(const Opened opened, OpenWay(bench, way));
   const std::vector<Slot*> slots = bench.slots->all();
-  const size_t most = setup.quick ? 16 : worker::kMaxGpuGroupRows;
+  const size_t most = setup.quick ? 16 : way.images;
   size_t next = 0, images = 0;
   double calling = 0;
   const auto pass = [&]() -> absl::Status {
@@ -340,19 +346,20 @@ absl::StatusOr<WayRate> RateOf(const Setup& setup, const Bench& bench,
 
 void MeasureWays(const Setup& setup, const Bench& bench, Report* report) {
   constexpr char kWhat[] = "nvJPEG alone, whole photos";
-  const std::vector<Photo> photos = WholePhotos(setup, bench);
+  const std::vector<Photo> photos = WholePhotos(setup, bench, report);
   if (photos.empty())
     return report->Missing(kWhat, "the engines take no photo");
   for (const Way& way :
        {Way{}, Way{.photos = "one sampling"}, Way{.photos = "equal shapes"},
         Way{.states = 1}, Way{.handles = kSlots}, Way{.interpolates = false},
-        Way{.page_locked = true}}) {
+        Way{.page_locked = true}, Way{.images = 32}}) {
     const std::vector<Photo> chosen = Chosen(photos, way.photos);
     const Case of = {{"photos", way.photos},
                      {"states", fmt::format("{}", way.states)},
                      {"handles", fmt::format("{}", way.handles)},
                      {"interpolation", way.interpolates ? "on" : "off"},
-                     {"files", way.page_locked ? "page-locked" : "pageable"}};
+                     {"files", way.page_locked ? "page-locked" : "pageable"},
+                     {"images", fmt::format("{}", way.images)}};
     const auto rate = RateOf(setup, bench, way, chosen);
     if (!rate.ok()) {
       report->Check(fmt::format("{}: {}, {} states, {} handles", kWhat,

@@ -45,9 +45,11 @@ class CountingSink final : public worker::GroupSink {
 struct Kind {
   const char* name;
   DecoderClass decoder_class;
+  bool keeps_indexes = false;  // seek indexes of the files, from the first pass
 };
 constexpr Kind kKinds[] = {{"exact", DecoderClass::kExact},
-                           {"nvjpeg", DecoderClass::kNvjpeg}};
+                           {"nvjpeg", DecoderClass::kNvjpeg},
+                           {"exact, indexes kept", DecoderClass::kExact, true}};
 
 struct Measured {
   double first_seconds = 0;
@@ -97,8 +99,8 @@ absl::StatusOr<RateJob> MakeRateJob(const Setup& setup, const Kind& kind) {
 absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
                                   const Kind& kind, double seconds) {
   ASSIGN_OR_RETURN(RateJob job, MakeRateJob(setup, kind));
-  // Only files are kept.
-  worker::SampleCache cache(uint64_t{8} << 30, nullptr, Clock::Real(), {});
+  worker::SampleCache cache(uint64_t{8} << 30, nullptr, Clock::Real(),
+                            {.seek_index = kind.keeps_indexes});
   worker::BadSamples bad;
   worker::Ownership ownership;
   const worker::RuntimeContext context{.kernels = gpus.kernels(),
@@ -162,38 +164,48 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
 // Reports who decoded the rows, and the overlap of the GPU's groups.
 void SayGroups(const Measured& found, const Case& of, Report* report) {
   const worker::GpuStats &after = found.gpu, &before = found.gpu_before;
-  const auto rows = [&](const char* by, uint64_t count) {
-    Case rows_of = of;
-    rows_of.emplace_back("by", by);
-    report->Figure("rows by decoder", static_cast<double>(count),
-                   fmt::format("of {}", found.rows), rows_of);
+  using worker::GpuStats;
+  constexpr std::pair<const char*, uint64_t GpuStats::*> kRows[] = {
+      {"rows_coefficients_total", &GpuStats::rows_coefficients_total},
+      {"rows_codes_total", &GpuStats::rows_codes_total},
+      {"rows_exact_total", &GpuStats::rows_exact_total},
+      {"rows_hardware_total", &GpuStats::rows_hardware_total},
+      {"rows_kernels_total", &GpuStats::rows_kernels_total},
+      {"rows_host_total", &GpuStats::rows_host_total}};
+  const auto labelled = [&](const char* name, const char* label) {
+    Case with = of;
+    with.emplace_back(name, label);
+    return with;
   };
-  rows("rows_coefficients_total",
-       after.rows_coefficients_total - before.rows_coefficients_total);
-  rows("rows_codes_total", after.rows_codes_total - before.rows_codes_total);
-  rows("rows_exact_total", after.rows_exact_total - before.rows_exact_total);
-  rows("rows_hardware_total",
-       after.rows_hardware_total - before.rows_hardware_total);
-  rows("rows_kernels_total",
-       after.rows_kernels_total - before.rows_kernels_total);
-  rows("rows_host_total", after.rows_host_total - before.rows_host_total);
-  const auto busy =
-      static_cast<double>(after.busy_ns_total - before.busy_ns_total);
-  const auto all =
-      static_cast<double>(after.group_ns_total - before.group_ns_total);
-  const auto groups = std::max(
-      1.0, static_cast<double>(after.groups_total - before.groups_total));
+  const auto grown = [&](uint64_t GpuStats::*count) {
+    return static_cast<double>(after.*count - before.*count);
+  };
+  for (const auto& [by, count] : kRows)
+    report->Figure("rows by decoder", grown(count),
+                   fmt::format("of {}", found.rows), labelled("by", by));
+  const double busy = grown(&GpuStats::busy_ns_total);
+  const double all = grown(&GpuStats::group_ns_total);
+  const double groups = std::max(1.0, grown(&GpuStats::groups_total));
   report->Figure("time with a group on the GPU", busy / found.seconds / 1e7,
                  "%", of);
   report->Figure("groups on the GPU at once, while there are any",
                  busy > 0 ? all / busy : 0, "", of);
   report->Figure("a group, from its begin to its answer", all / groups / 1e6,
                  "ms", of);
-  report->Figure(
-      "putting a group on its queue",
-      static_cast<double>(after.enqueue_ns_total - before.enqueue_ns_total) /
-          groups / 1e3,
-      "us", of);
+  const double puts = grown(&GpuStats::enqueue_ns_total);
+  report->Figure("putting a group on its queue", puts / groups / 1e3, "us", of);
+  // In the rest of its time a slot has no group, or one whose rows the host
+  // prepares.
+  const double calls = grown(&GpuStats::decoder_ns_total);
+  const double waits = grown(&GpuStats::waiting_ns_total);
+  for (const auto& [what, ns] : {std::pair("calls of the decoder", calls),
+                                 std::pair("other calls", puts - calls),
+                                 std::pair("waits for the GPU", waits)})
+    report->Figure("a slot's time", ns / found.seconds / after.slots / 1e7, "%",
+                   labelled("what", what));
+  report->Figure("copies of pageable memory",
+                 grown(&GpuStats::pageable_copies_total),
+                 fmt::format("in {} groups", groups), of);
   report->Figure("seconds to the first group", found.first_seconds, "s", of);
 }
 

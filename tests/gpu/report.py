@@ -17,14 +17,17 @@ DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "larg
            "pixels that differ from the whole image's": "shapes",
            "nvJPEG's answer": "damage", "a batch": "damage", "nvJPEG alone, photos": "nvjpeg",
            "nvJPEG alone, whole photos": "nvjpeg", "nvJPEG's call, an image": "nvjpeg",
+           "questions about an image": "nvjpeg",
            "nvJPEG alone, squares": "squares", "memory that nvJPEG asks for": "squares", "copy": "copies",
            "page-locking": "copies", "files to rows": "slots", "rows by decoder": "slots",
            "time with a group on the GPU": "slots", "groups on the GPU at once, while there are any": "slots",
            "a group, from its begin to its answer": "slots", "seconds to the first group": "slots",
            "files to rows, one handle of nvJPEG": "slots", "putting a group on its queue": "slots",
+           "a slot's time": "slots", "copies of pageable memory": "slots",
            "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
            "device memory over time": "memory", "rows beside a trainer": "trainer", "rows to the trainer": "transports",
-           "bytes to the trainer": "transports", "rows of a worker": "transports"}
+           "bytes to the trainer": "transports", "rows of a worker": "transports",
+           "threads' time, a row of a worker": "transports"}
 
 
 class Found:

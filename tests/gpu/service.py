@@ -79,8 +79,8 @@ class Service:
         return [device for worker in self.worker_stats() for device in worker.get("devices", [])]
 
     def counts(self):
-        """Returns {what: rows until now}: all, by kept form, by the GPU's decoder, and from coefficients; and the
-        nanoseconds with a group on a GPU."""
+        """Returns {what: rows until now}: all, by kept form, by the GPU's decoder, from coefficients and from codes;
+        and {"busy STAGE": nanoseconds} of the threads in a stage, and with a group on a GPU."""
         workers, found = self.worker_stats(), collections.Counter()
         for stats in workers:
             found["all"] += int(stats.get("rows_total", 0))
@@ -88,11 +88,10 @@ class Service:
                 for form in dataset.get("forms", []):
                     found[f"kept {form['form']}"] += int(form.get("hits_total", 0))
             for device in stats.get("devices", []):
-                for name in (*DECODERS, "coefficients"):
+                for name in (*DECODERS, "coefficients", "codes"):
                     found[f"rows_{name}_total"] += int(device.get(f"rows_{name}_total", 0))
             for stage in stats.get("stages", []):
-                if stage.get("stage") == "STAGE_DEVICE":
-                    found["busy_ns"] += int(stage.get("busy_ns_total", 0))
+                found[f"busy {stage.get('stage', '')}"] += int(stage.get("busy_ns_total", 0))
         return found
 
     def gpu_rows(self):
@@ -136,7 +135,7 @@ class Service:
         script = pathlib.Path(__file__).with_name(name)
         done = subprocess.run([sys.executable, "-B", str(script), "--address", self.coordinator.address, "--job", job,
                                *map(str, flags)], capture_output=True, text=True,
-                              env={**env, "LEAT_TRANSPORT": transport, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+                              env={**env, "LEAT_TRANSPORT": transport})
         if done.returncode != 0:
             raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
         return json.loads(done.stdout.strip().splitlines()[-1])

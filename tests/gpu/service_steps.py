@@ -253,11 +253,15 @@ def transports(context, lines):
 
 
 def rows_by_decoder(lines, counts, of):
-    """Reports who decoded the rows, until the worker's last heartbeat."""
-    for what in ("all", "kept coefficients", "kept seek index", "rows_coefficients_total",
+    """Reports who decoded the rows, and where threads' time went, until the worker's last heartbeat."""
+    for what in ("all", "kept coefficients", "kept seek index", "rows_coefficients_total", "rows_codes_total",
                  *(f"rows_{name}_total" for name in service.DECODERS)):
         lines.figure("rows of a worker", counts[what], "", **of, by=what)
-    lines.figure("time with a group on the GPU, of a worker", counts["busy_ns"] / 1e9, "s", **of)
+    lines.figure("time with a group on the GPU, of a worker", counts["busy STAGE_DEVICE"] / 1e9, "s", **of)
+    for what in sorted(counts):
+        if what.startswith("busy STAGE_") and what != "busy STAGE_DEVICE":
+            lines.figure("threads' time, a row of a worker", counts[what] / 1e3 / max(1, counts["all"]), "us", **of,
+                         stage=what.removeprefix("busy STAGE_").lower())
 
 
 def framework_rate(context, lines, running, env, name, transport, framework, seconds):
