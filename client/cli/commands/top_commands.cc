@@ -242,13 +242,15 @@ absl::Status WaitFor(Session& session, const Waited& waited,
   constexpr absl::Duration kPatience = absl::Seconds(10);
   // A command that prints nothing for longer looks as if it hung.
   constexpr absl::Duration kSilence = absl::Seconds(5);
+  constexpr absl::Duration kTry = absl::Milliseconds(100);
   const bool may_return = waited.kind->plural == "workers";
   const absl::Time began = environment.now();
   bool seen = false, said = false;
   absl::Time there = began;  // when it was last seen
   while (true) {
     // Waiting continues while a coordinator restarts.
-    const absl::StatusOr<Connection*> connection = session.Connect();
+    const absl::StatusOr<Connection*> connection = session.Connect(
+        std::max(absl::Ceil(deadline - environment.now(), kTry), kTry));
     const absl::StatusOr<std::string> state =
         connection.ok()
             ? Look((*connection)->admin(), *waited.kind, waited.name)

@@ -47,8 +47,10 @@ class Session {
   // Returns the options for Connect. Errors: of the flags, or a file in them
   // that cannot be read.
   absl::StatusOr<ConnectOptions> MakeOptions() const;
-  // Connects once; a failure is not remembered.
-  absl::StatusOr<Connection*> Connect();
+  // Connects once, trying for --timeout and no longer than `most`; a failure is
+  // not remembered.
+  absl::StatusOr<Connection*> Connect(
+      absl::Duration most = absl::InfiniteDuration());
   // The same; if no service is named and none answers at the default address,
   // connects to a private service of this user, if exactly one runs.
   absl::StatusOr<Connection*> ConnectOrPrivate();

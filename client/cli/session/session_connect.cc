@@ -125,10 +125,11 @@ absl::Status Session::TryDefault(ConnectOptions connect) {
                      Message(status));
 }
 
-absl::StatusOr<Connection*> Session::Connect() {
+absl::StatusOr<Connection*> Session::Connect(absl::Duration most) {
   if (connection_ == nullptr) {
-    ASSIGN_OR_RETURN(const ConnectOptions connect, MakeOptions());
+    ASSIGN_OR_RETURN(ConnectOptions connect, MakeOptions());
     called_ = true;
+    connect.timeout = std::min(connect.timeout, most);
     if (!NamesService()) RETURN_IF_ERROR(TryDefault(connect));
     if (connection_ == nullptr) {
       ASSIGN_OR_RETURN(connection_, environment_.connect(connect));

@@ -134,6 +134,7 @@ TEST(ExitCodes, TheHintAfterATimeThatIsOverNamesTheRightFlag) {
   EXPECT_EQ(shell.Run({"wait", "job/x", "--for=idle", "--within", "9s"}),
             kCannotConnect);
   EXPECT_THAT(shell.err, HasSubstr("job \"x\" is not idle within 9s"));
+  EXPECT_EQ(shell.connected.timeout, absl::Seconds(9)) << "not for 10 s";
   EXPECT_THAT(shell.err, HasSubstr("--within TIME gives it longer"));
   EXPECT_THAT(shell.err, Not(HasSubstr("--timeout")));
 }
