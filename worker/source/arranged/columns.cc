@@ -211,7 +211,7 @@ absl::Status Columns::Unknown(const ColumnName& name,
   const std::string meant =
       near            ? fmt::format(", did you mean {}?", *nearest)
       : !word.empty() ? fmt::format(", did you mean {}?", word)
-      : name.length || field_ != "where"
+      : name.length || field_ != "where" || !why.empty()
           ? ""
           : fmt::format(" (a text is between quotes: \"{}\")", name.name);
   return InvalidArgument(
