@@ -63,8 +63,15 @@ class Arithmetic:
     def __xor__(self: _Node, other: Any) -> _Node:
         return self._binary("bitwise_xor", self, other)
 
-    # The order of the operands does not matter here.
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    # The order of the operands does not matter to these.
+    def __rand__(self: _Node, other: Any) -> _Node:
+        return self.__and__(other)
+
+    def __ror__(self: _Node, other: Any) -> _Node:
+        return self.__or__(other)
+
+    def __rxor__(self: _Node, other: Any) -> _Node:
+        return self.__xor__(other)
 
     def __lt__(self: _Node, other: Any) -> _Node:
         return self._binary("lt", self, other)
