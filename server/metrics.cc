@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -245,6 +244,7 @@ constexpr FieldMetric kDatasetFields[] = {
     NoMetric("passed_over", "of one dataset"),
     NoMetric("walked", "of one dataset"),
     NoMetric("walked_total", "of one dataset"),
+    NoMetric("files", "the same"),
 };
 
 constexpr FieldMetric kPoolFields[] = {

@@ -176,7 +176,8 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
 }
 
 absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
-    std::string_view spec_json, absl::Duration timeout, Relist relist) {
+    std::string_view spec_json, absl::Duration timeout, Relist relist,
+    const OnWaiting& on_waiting) {
   ASSIGN_OR_RETURN(const JobSpec spec, rpc::JobSpecFromJson(spec_json));
   RETURN_IF_ERROR(CheckJob(spec).status());
   v1::CreateJobRequest request;
@@ -203,8 +204,7 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
       return client::PutLists(pipeline, retry, deadline, &control);
     }));
     const absl::Status status = retry.Run(deadline, [&](absl::Duration left) {
-      return control.Call(&v1::CoordinatorService::Stub::CreateJob, request,
-                          &response, left);
+      return control.CreateJob(request, left, on_waiting, &response);
     });
     if (status.ok()) break;
     // A coordinator that restarted without its state has lost the blocks.

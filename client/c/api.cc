@@ -129,6 +129,15 @@ leat_status* leat_service_do(leat_service* service, const char* verb,
   return ToC(held->admin().Do(verb, name));
 }
 
+void leat_service_on_waiting(leat_service* service,
+                             void (*tell)(void* context, const char* job,
+                                          const char* waits_for),
+                             void* context) {
+  if (service == nullptr) return;
+  service->tell = tell;
+  service->tell_context = context;
+}
+
 leat_status* leat_job_create(leat_service* service, const char* spec_json,
                              const char* relist, double timeout_s,
                              leat_job** out) {
@@ -138,8 +147,17 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   const auto wish = leat::client::RelistOf(relist);
   if (!wish.ok()) return ToC(wish.status());
   const std::shared_ptr<leat::Service> held = service->service;
-  auto job =
-      held->CreateJob(spec_json, leat::client::Timeout(timeout_s), *wish);
+  leat::Service::OnWaiting on_waiting;
+  if (service->tell != nullptr)
+    on_waiting = [spec_json, tell = service->tell,
+                  context = service->tell_context](std::string_view waits_for) {
+      const auto spec = nlohmann::json::parse(spec_json, nullptr,
+                                              /*allow_exceptions=*/false);
+      tell(context, spec.value("name", "").c_str(),
+           std::string(waits_for).c_str());
+    };
+  auto job = held->CreateJob(spec_json, leat::client::Timeout(timeout_s), *wish,
+                             on_waiting);
   if (!job.ok()) return ToC(job.status());
   *out = new leat_job{*std::move(job)};
   return nullptr;

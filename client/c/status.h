@@ -25,6 +25,9 @@ struct leat_status {
 // call is safe.
 struct leat_service {
   std::shared_ptr<leat::Service> service;
+  // The arguments of leat_service_on_waiting.
+  void (*tell)(void* context, const char* job, const char* waits_for) = nullptr;
+  void* tell_context = nullptr;
 };
 
 struct leat_job {

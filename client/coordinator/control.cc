@@ -198,6 +198,29 @@ absl::Status Control::WatchPool(
   return Map(status, context);
 }
 
+absl::Status Control::CreateJob(
+    const v1::CreateJobRequest& request, absl::Duration within,
+    const std::function<void(std::string_view)>& on_waiting,
+    v1::CreateJobResponse* response) {
+  grpc::ClientContext context;
+  Prepare(&context, within);
+  const std::unique_ptr<grpc::ClientReader<v1::CreateJobResponse>> reader =
+      coordinator_->CreateJob(&context, request);
+  response->Clear();
+  v1::CreateJobResponse next;
+  while (reader->Read(&next)) {
+    if (next.waiting().empty())
+      *response = std::move(next);
+    else if (on_waiting)
+      on_waiting(next.waiting());
+  }
+  RETURN_IF_ERROR(Map(reader->Finish(), context));
+  if (!response->has_job())
+    return Internal("the coordinator at {} sent no job: want one as the answer",
+                    address_);
+  return absl::OkStatus();
+}
+
 Session::Opener Control::Sessions() const {
   return [stub = coordinator_, channel = channel_, credentials = credentials_](
              std::shared_ptr<Session::Receiver> receiver) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -94,6 +95,13 @@ class Control {
     const absl::Status status = Map(reader->Finish(), context);
     return stopped ? absl::OkStatus() : status;
   }
+
+  // Creates the job within the time. `on_waiting` (may be null) runs on this
+  // thread, with what the coordinator waits for.
+  absl::Status CreateJob(
+      const v1::CreateJobRequest& request, absl::Duration within,
+      const std::function<void(std::string_view)>& on_waiting,
+      v1::CreateJobResponse* response);
 
   // Opens ConsumerSession streams.
   Session::Opener Sessions() const;

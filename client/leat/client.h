@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -368,18 +369,17 @@ class Service {  // a connection to a service, or to a private one
  public:
   // kUnavailable: no answer at the address within the timeout (names it, and
   // the transport's reason). kResourceExhausted: this process may not start the
-  // threads that it needs (says how many; checked before the first connection,
-  // because gRPC hangs or aborts without them).
+  // threads that it needs (says how many).
   static absl::StatusOr<std::unique_ptr<Service>> Connect(
       const ConnectOptions& options);
   ~Service();
 
-  // `spec_json`: leat.v1.JobSpec as JSON (docs/reference/protocol/json.md).
-  // Waits until the dataset is indexed. kAlreadyExists: the name belongs to a
-  // job with another spec (says what differs).
-  absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json,
-                                                 absl::Duration timeout,
-                                                 Relist relist = Relist::kAuto);
+  using OnWaiting = std::function<void(std::string_view)>;  // what it waits for
+  // `spec_json`: leat.v1.JobSpec as JSON. Waits until the dataset is indexed;
+  // `on_waiting` runs after 2 s, then every 10. kAlreadyExists: another spec.
+  absl::StatusOr<std::unique_ptr<Job>> CreateJob(
+      std::string_view spec_json, absl::Duration timeout,
+      Relist relist = Relist::kAuto, const OnWaiting& on_waiting = nullptr);
   // kNotFound: no such job.
   absl::StatusOr<std::unique_ptr<Job>> GetJob(std::string_view name);
   // Administration of the service (leat/admin.h). Valid as long as the service.

@@ -93,6 +93,15 @@ LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
 LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
                                          const char* verb, const char* name);
 
+/* Has `tell(context, job, waits_for)` called by leat_job_create, in its thread, while it waits for
+ * a dataset to be listed: after two seconds, and then every ten. `job`: the name in the spec;
+ * `waits_for`: a text for people. Both texts end with the call. Set it before the first job; NULL:
+ * nothing is called. */
+LEAT_EXPORT void leat_service_on_waiting(leat_service* service,
+                                         void (*tell)(void* context,
+                                                      const char* job,
+                                                      const char* waits_for),
+                                         void* context);
 /* Creates a job, or attaches to the one of this name and spec. `spec_json`: the
  * JSON form of leat.v1.JobSpec. `relist`: "auto" (also NULL),
  * "always" or "never" (leat::Relist). */

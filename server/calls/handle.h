@@ -8,9 +8,7 @@
 //   });
 #pragma once
 
-#include <atomic>
 #include <functional>
-#include <memory>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -58,26 +56,5 @@ UnaryReactor* HandleLater(rpc::Access* access, std::string_view method,
     handle(answer);
   return reactor;
 }
-
-// FirstAnswer decides a race between two answers to one call: the
-// coordinator's, whenever it is ready, and the caller's cancellation. A call
-// must be finished once, and is gone soon after. The first to answer takes the
-// call out of here, and the second finds nothing. The coordinator's callback
-// may run after the call is gone: it holds this object and not the call.
-//
-//   coordinator: Take() = call   ─► call->Finish(answer)
-//   OnCancel:    Take() = null   ─► the answer is on its way already
-//
-// Thread-safe.
-template <class Call>
-class FirstAnswer {
- public:
-  explicit FirstAnswer(Call* call) : call_(call) {}
-  // Returns the call the first time, then nullptr.
-  Call* Take() { return call_.exchange(nullptr); }
-
- private:
-  std::atomic<Call*> call_;
-};
 
 }  // namespace leat::server

@@ -2,7 +2,6 @@
 #include "server/calls/service.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "rpc/call/grpc_status.h"
 #include "rpc/call/server_stream.h"
 #include "rpc/wire/messages.h"
+#include "server/calls/create_job.h"
 #include "server/calls/listing_answer.h"
 #include "server/calls/sessions.h"
 #include "server/views/messages.h"
@@ -31,46 +31,6 @@ MonotonicTime WaitUntil(const CallContext& context, Now now) {
       std::chrono::seconds(0), kMaxWait);
   return now.mono + left - std::min<Duration>(kMargin, left / 8);
 }
-
-class CreateJobCall : public UnaryReactor {
- public:
-  CreateJobCall(Coordinator* coordinator, v1::CreateJobResponse* response)
-      : coordinator_(coordinator), response_(response) {}
-
-  void Start(const JobSpec& spec, const JobCreator& by, Relist relist,
-             MonotonicTime deadline, Now now) {
-    wait_ = coordinator_->CreateJob(
-        spec, deadline, now,
-        [first = first_](absl::StatusOr<CreatedJob> created) {
-          if (CreateJobCall* const call = first->Take())
-            call->Answer(std::move(created));
-        },
-        by, relist);
-  }
-  void Answer(const absl::StatusOr<CreatedJob>& created) {
-    if (created.ok()) {
-      *response_->mutable_job() = rpc::ToProto(*created->info);
-      response_->set_attached(created->attached);
-      response_->set_dataset_changed(created->dataset_changed);
-      response_->set_consumers(created->consumers);
-    }
-    Finish(rpc::ToGrpc(created.status()));
-  }
-
- private:
-  void OnCancel() override {
-    coordinator_->CancelWait(wait_);
-    if (first_->Take() != nullptr)
-      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
-  }
-  void OnDone() override { delete this; }
-
-  Coordinator* const coordinator_;
-  v1::CreateJobResponse* const response_;
-  const std::shared_ptr<FirstAnswer<CreateJobCall>> first_ =
-      std::make_shared<FirstAnswer<CreateJobCall>>(this);
-  std::atomic<uint64_t> wait_ = 0;
-};
 
 // A value of a newer release becomes the default.
 Relist RelistOf(v1::Relist relist) {
@@ -115,9 +75,8 @@ UnaryReactor* CoordinatorService::Hello(CallContext* context,
   });
 }
 
-UnaryReactor* CoordinatorService::CreateJob(CallContext* context,
-                                            const v1::CreateJobRequest* request,
-                                            v1::CreateJobResponse* response) {
+grpc::ServerWriteReactor<v1::CreateJobResponse>* CoordinatorService::CreateJob(
+    CallContext* context, const v1::CreateJobRequest* request) {
   const absl::StatusOr<rpc::Caller> caller =
       access_->Admit("CoordinatorService/CreateJob", *context);
   const Now now = Now::Of(*clock_);
@@ -129,17 +88,12 @@ UnaryReactor* CoordinatorService::CreateJob(CallContext* context,
     return spec;
   };
   const absl::StatusOr<JobSpec> spec = wanted();
-  if (!spec.ok()) {
-    UnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(rpc::ToGrpc(spec.status()));
-    return reactor;
-  }
-  auto* call = new CreateJobCall(coordinator_, response);
-  call->Start(
-      *spec,
+  if (!spec.ok())
+    return new RejectedWrite<v1::CreateJobResponse>(spec.status());
+  return StartCreateJob(
+      coordinator_, *spec,
       {.identity = caller->identity, .bounded = caller->role == Role::kTrainer},
       RelistOf(request->relist()), WaitUntil(*context, now), now);
-  return call;
 }
 
 UnaryReactor* CoordinatorService::GetJob(CallContext* context,

@@ -57,9 +57,8 @@ class CoordinatorService final : public CoordinatorServiceBase {
 
   UnaryReactor* Hello(CallContext* context, const v1::HelloRequest* request,
                       v1::HelloResponse* response) override;
-  UnaryReactor* CreateJob(CallContext* context,
-                          const v1::CreateJobRequest* request,
-                          v1::CreateJobResponse* response) override;
+  grpc::ServerWriteReactor<v1::CreateJobResponse>* CreateJob(
+      CallContext* context, const v1::CreateJobRequest* request) override;
   UnaryReactor* GetJob(CallContext* context, const v1::GetJobRequest* request,
                        v1::GetJobResponse* response) override;
   UnaryReactor* UploadIndex(CallContext* context,

@@ -12,7 +12,7 @@ namespace leat::server {
 
 uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
                                 Now now, JobDone done, const JobCreator& by,
-                                Relist relist) {
+                                Relist relist, JobCreation::Tell tell) {
   absl::StatusOr<PreparedJob> prepared = Prepare(spec);
   if (!prepared.ok()) {
     done(prepared.status());
@@ -36,7 +36,7 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
   }
   parts.datasets.Create(id,
                         JobCreation(*std::move(prepared), by, relist, deadline,
-                                    now, std::move(done)),
+                                    now, std::move(done), std::move(tell)),
                         now, &deferred);
   return id;
 }

@@ -71,11 +71,13 @@ class Coordinator {
   // --- Jobs and datasets
 
   // Returns a number for CancelWait; `done` runs exactly once, at the latest at
-  // `deadline`, unless the wait is cancelled. Errors: see CreateJob in
+  // `deadline`, unless the wait is cancelled. `tell` runs before it, any number
+  // of times, with what the call waits for. Errors: see CreateJob in
   // coordinator.proto.
   uint64_t CreateJob(const JobSpec& spec, MonotonicTime deadline, Now now,
                      JobDone done, const JobCreator& by = {},
-                     Relist relist = Relist::kAuto);
+                     Relist relist = Relist::kAuto,
+                     JobCreation::Tell tell = {});
   void CancelWait(uint64_t wait);
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       std::string_view name) const;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "core/cluster/certificate_term.h"
-#include "core/redaction.h"
 #include "core/status.h"
 #include "server/membership/ability_gap.h"
 
@@ -193,14 +192,14 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
   }
   for (const Indexing::Failure& failure : parts.datasets.indexing().failures())
     if (now.wall - failure.at < kFailureIsNew)
-      to->failed_listings.push_back({Redacted(failure.reader_text),
+      to->failed_listings.push_back({ShownReader(failure.reader_text),
                                      failure.message,
                                      failure.dataset_id.substr(0, 12)});
   for (const auto& [id, request] : parts.datasets.indexing().requests())
     if (const std::string wait = StorageWaitOf(parts.membership, request.worker,
                                                request.reader_text);
         !wait.empty() && to->waiting_listings.size() < kMaxAlike)
-      to->waiting_listings.push_back({Redacted(request.reader_text), wait,
+      to->waiting_listings.push_back({ShownReader(request.reader_text), wait,
                                       id.substr(0, 12), request.worker});
   SnapChanged(parts, to);
 }

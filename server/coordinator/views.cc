@@ -158,6 +158,7 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
     if (at.request != nullptr) {
       view.walked = at.request->walked;
       view.walked_total = at.request->walked_total;
+      view.files = at.request->files;
     } else {
       view.failure = at.failure->message;
       view.indexed_at = at.failure->at;

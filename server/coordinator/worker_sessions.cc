@@ -259,6 +259,7 @@ absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
         });
     parts.tables.NoteKept(session.name, *report.stats, now, &deferred);
   }
+  parts.datasets.NoteUnderWay(report.listings);
   const bool was_lost = worker->lost;
   const bool was_failing = !worker->failures.empty();
   if (!parts.membership.Heartbeat(worker, std::move(report),

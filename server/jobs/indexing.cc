@@ -10,6 +10,7 @@
 
 #include "core/counted.h"
 #include "core/plan/abilities.h"
+#include "core/plan/short_lists.h"
 #include "core/redaction.h"
 #include "core/status.h"
 
@@ -131,13 +132,14 @@ bool Indexing::Retry(const std::string& dataset_id, Request* request,
     given_up->push_back(
         {dataset_id, Unavailable("listing {} was tried {}; the last worker, "
                                  "{}, {}",
-                                 Redacted(request->reader_text),
+                                 ShownReader(request->reader_text),
                                  Counted(request->attempts, "time"),
                                  request->worker, reason)});
     return false;
   }
   request->worker.clear();
   request->request_id = 0;
+  request->files = 0;
   request->deadline = MonotonicTime::max();
   return true;
 }
@@ -217,6 +219,35 @@ absl::Status Indexing::NoteProgress(const IndexProgress& progress, Now now) {
   request->furthest = progress.walked;
   request->attempts = 1;
   return absl::OkStatus();
+}
+
+void Indexing::NoteUnderWay(const ListingUnderWay& listing) {
+  const auto current = Current(listing.dataset_id, listing.request_id);
+  if (!current.ok()) return;
+  Request& request = **current;
+  request.files = listing.files;
+  // NoteProgress says how far an arrangement is.
+  if (request.over.base == nullptr) request.walked = listing.samples;
+}
+
+std::string Indexing::FoundText(const Request& request) {
+  if (request.over.base != nullptr)
+    return request.walked == 0
+               ? ""
+               : fmt::format("looked at {}{} so far",
+                             Counted(request.walked, "sample"),
+                             request.walked_total == 0
+                                 ? ""
+                                 : fmt::format(" of {}", request.walked_total));
+  if (request.files + request.walked == 0) return "";
+  return fmt::format(
+      "{}{}{} so far", request.files == 0 ? "" : Counted(request.files, "file"),
+      request.files == 0 || request.walked == 0 ? "" : " and ",
+      request.walked == 0 ? "" : Counted(request.walked, "sample"));
+}
+
+std::string ShownReader(std::string_view reader_text) {
+  return Redacted(WithShortLists(reader_text));
 }
 
 std::string ProposedName(std::string_view reader_text, std::string_view id) {

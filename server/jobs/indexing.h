@@ -43,6 +43,9 @@ struct IndexingConfig {
 // path, as of one that is. A reader without a path has the beginning of its id.
 std::string ProposedName(std::string_view reader_text, std::string_view id);
 
+// The reader's text for people: its lists are cut, and secrets left out.
+std::string ShownReader(std::string_view reader_text);
+
 // An arrangement that is listed over a dataset; no base: the reader's dataset is
 // listed.
 struct ArrangedOver {
@@ -69,9 +72,9 @@ class Indexing {
     // Calls with smaller numbers had arrived when the attempt began, so its
     // result is new enough for them.
     uint64_t covers = 0;
-    // How far the listing of an arrangement is, and what was kept of it, in
-    // order (v1::IndexProgress).
-    uint64_t walked = 0, walked_total = 0;
+    // How far the listing is (v1::ListingUnderWay, v1::IndexProgress), and what
+    // was kept of that of an arrangement, in order.
+    uint64_t files = 0, walked = 0, walked_total = 0;
     uint64_t furthest = 0;  // `walked`, of any attempt that kept a part
     std::vector<IndexBlock> trail{};
   };
@@ -120,6 +123,10 @@ class Indexing {
   Request* Find(const std::string& dataset_id);
   // Has the contract of Datasets::NoteProgress.
   absl::Status NoteProgress(const IndexProgress& progress, Now now);
+  // Takes what the current attempt has found so far; ignores another's.
+  void NoteUnderWay(const ListingUnderWay& listing);
+  // Returns how far it is, as "120000 files so far"; "": not known.
+  static std::string FoundText(const Request& request);
   void Finish(const std::string& dataset_id) { requests_.erase(dataset_id); }
   void Fail(const std::string& dataset_id, std::string_view message, Now now);
   // Forgets failures of the dataset with this ID, or with a prefix of it of at

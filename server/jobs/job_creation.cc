@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/plan/abilities.h"
 #include "core/plan/checked_job.h"
 #include "core/redaction.h"
@@ -106,13 +107,15 @@ std::string StorageWaitOf(const Membership& membership,
 }
 
 JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
-                         MonotonicTime deadline, Now now, Done done)
+                         MonotonicTime deadline, Now now, Done done, Tell tell)
     : job_(std::make_shared<PreparedJob>(std::move(job))),
       by_(std::move(by)),
       relist_(relist),
       deadline_(deadline),
       started_(now.mono),
-      done_(std::move(done)) {
+      done_(std::move(done)),
+      tell_(std::move(tell)),
+      next_told_(now.mono + kFirstTold) {
   for (const PreparedSource& source : job_->sources)
     waits_for_[source.reader_id] = &source;
 }
@@ -280,6 +283,60 @@ absl::Status JobCreation::OfSource(std::string_view reader_id,
       status, fmt::format("source \"{}\"", job_->spec.sources[number].name));
 }
 
+JobCreation::Waited JobCreation::FirstWaited(const Indexing& indexing) const {
+  Waited waited;
+  for (const auto& [id, source] : waits_for_) {
+    const auto it = indexing.requests().find(id);
+    const bool listed =
+        it != indexing.requests().end() && !it->second.worker.empty();
+    if (waited.source != nullptr && !listed) continue;
+    waited = {id, source, listed ? &it->second : nullptr};
+    if (listed) break;
+  }
+  return waited;
+}
+
+namespace {
+
+// Returns the reader, or the arrangement of it, that `id` stands for.
+std::string ListedText(const PreparedSource& source, std::string_view id) {
+  const std::string reader = ShownReader(source.reader_text);
+  return id == source.arranged_id
+             ? fmt::format("{} of {}", ShownText(source.arrangement), reader)
+             : reader;
+}
+
+}  // namespace
+
+std::string JobCreation::WaitingText(const Indexing& indexing,
+                                     const Membership& membership,
+                                     Now now) const {
+  const Waited waited = FirstWaited(indexing);
+  if (waited.source == nullptr) return "";
+  const std::string what = ListedText(*waited.source, waited.id);
+  const std::string more =
+      waits_for_.size() == 1
+          ? ""
+          : fmt::format("; {} more after it",
+                        Counted(waits_for_.size() - 1, "dataset"));
+  const auto seconds =
+      std::chrono::duration<double>(now.mono - started_).count();
+  if (waited.request == nullptr)
+    return fmt::format(
+        "no worker is ready to list {} ({} known, {} ready), after {:.0f} s{}",
+        what, membership.workers().size(), membership.num_ready(), seconds,
+        more);
+  const Indexing::Request& request = *waited.request;
+  const std::string found = Indexing::FoundText(request);
+  const std::string wait =
+      StorageWaitOf(membership, request.worker, waited.source->reader_text);
+  return fmt::format("worker {} {} {}: {}, after {:.0f} s{}{}{}",
+                     request.worker,
+                     request.look ? "looks for changes of" : "lists", what,
+                     found.empty() ? "nothing found so far" : found, seconds,
+                     wait.empty() ? "" : "; its storage: ", wait, more);
+}
+
 JobCreation::Answer JobCreation::Late(const State& state,
                                       const Indexing& indexing,
                                       const Membership& membership,
@@ -287,37 +344,28 @@ JobCreation::Answer JobCreation::Late(const State& state,
   if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
   const auto seconds =
       std::chrono::duration<double>(now.mono - started_).count();
-  const auto worker_of = [&](const std::string& id) -> std::string {
-    const auto it = indexing.requests().find(id);
-    return it == indexing.requests().end() ? "" : it->second.worker;
-  };
-  const auto listed = std::ranges::find_if(waits_for_, [&](const auto& entry) {
-    return !worker_of(entry.first).empty();
-  });
-  const auto& [id, first] =
-      *(listed == waits_for_.end() ? waits_for_.begin() : listed);
-  const PreparedSource& source = *first;
-  const std::string worker = worker_of(id);
-  if (worker.empty()) RETURN_IF_ERROR(CheckAbilities(job_->spec, membership));
-  if (worker.empty())
+  const Waited waited = FirstWaited(indexing);
+  const PreparedSource& source = *waited.source;
+  if (waited.request == nullptr) {
+    RETURN_IF_ERROR(CheckAbilities(job_->spec, membership));
     return OfSource(
         source.reader_id,
         Unavailable("no worker was ready within {:.1f} s to list {}: start a "
                     "leat-worker ({} known, {} ready)",
-                    seconds, Redacted(source.reader_text),
+                    seconds, ShownReader(source.reader_text),
                     membership.workers().size(), membership.num_ready()));
+  }
+  const std::string& worker = waited.request->worker;
+  const std::string found = Indexing::FoundText(*waited.request);
   const std::string wait =
       StorageWaitOf(membership, worker, source.reader_text);
   return OfSource(
       source.reader_id,
-      DeadlineExceeded(
-          "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
-          worker,
-          id == source.arranged_id
-              ? fmt::format("{} of {}", ShownText(source.arrangement),
-                            Redacted(source.reader_text))
-              : Redacted(source.reader_text),
-          seconds, wait.empty() ? "" : "; its storage: ", wait));
+      DeadlineExceeded("worker {} still lists {} after {:.1f} s{}{}; it goes "
+                       "on: call again{}{}",
+                       worker, ListedText(source, waited.id), seconds,
+                       found.empty() ? "" : ": ", found,
+                       wait.empty() ? "" : "; its storage: ", wait));
 }
 
 }  // namespace leat::server

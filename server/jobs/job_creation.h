@@ -72,6 +72,11 @@ struct CreatedJob {
 // changed.
 inline constexpr Duration kAttachPatience = std::chrono::seconds(3);
 
+// A call that waits is told what it waits for after kFirstTold, and then every
+// kToldEvery.
+inline constexpr Duration kFirstTold = std::chrono::seconds(2);
+inline constexpr Duration kToldEvery = std::chrono::seconds(10);
+
 // Returns the error with which the worker's calls to storage for this reader
 // (CanonicalText) fail while they are retried; empty: it has reported none, or
 // there is no such worker.
@@ -83,6 +88,7 @@ class JobCreation {
  public:
   using Answer = absl::StatusOr<CreatedJob>;
   using Done = std::function<void(Answer)>;
+  using Tell = std::function<void(const std::string& waits_for)>;
   enum class Phase { kListing, kAttaching, kWriting };
   // Exactly one of the two is set.
   struct Decision {
@@ -91,7 +97,7 @@ class JobCreation {
   };
 
   JobCreation(PreparedJob job, JobCreator by, Relist relist,
-              MonotonicTime deadline, Now now, Done done);
+              MonotonicTime deadline, Now now, Done done, Tell tell = {});
 
   // Takes the first step. nullopt: `phase` says what it waits for.
   std::optional<Answer> Begin(const State& state, const Membership& membership);
@@ -123,6 +129,10 @@ class JobCreation {
   // names a source that is still listed.
   Answer Late(const State& state, const Indexing& indexing,
               const Membership& membership, Now now) const;
+  // Returns what it waits for, for people: which worker lists what, and how
+  // much it has found.
+  std::string WaitingText(const Indexing& indexing,
+                          const Membership& membership, Now now) const;
   // Attaches to the existing job. `changed`: CreatedJob::dataset_changed.
   Answer AttachedTo(const State& state, std::string changed) const;
 
@@ -130,8 +140,18 @@ class JobCreation {
   Phase phase() const { return phase_; }
   MonotonicTime deadline() const { return deadline_; }
   Done TakeDone() { return std::move(done_); }
+  const Tell& tell() const { return tell_; }  // may be null
+  MonotonicTime next_told() const { return next_told_; }
+  void Told(MonotonicTime now) { next_told_ = now + kToldEvery; }
 
  private:
+  // A dataset that it waits for: one that is listed now, if any is.
+  struct Waited {
+    std::string id;
+    const PreparedSource* source = nullptr;
+    const Indexing::Request* request = nullptr;  // null: no worker has it
+  };
+  Waited FirstWaited(const Indexing& indexing) const;
   // Waits for the arrangements that are not known.
   void WaitForArrangements(const State& state);
   absl::StatusOr<Event> Make(const State& state, const Membership& membership,
@@ -142,6 +162,8 @@ class JobCreation {
   Relist relist_;
   MonotonicTime deadline_, started_;
   Done done_;
+  Tell tell_;
+  MonotonicTime next_told_;
   Phase phase_ = Phase::kListing;
   bool arranges_ = false;  // the datasets below are listed
   std::map<std::string, const PreparedSource*> waits_for_;  // into job_

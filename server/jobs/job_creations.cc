@@ -7,6 +7,7 @@ namespace leat::server {
 
 JobCreation* JobCreations::Add(uint64_t id, JobCreation creation) {
   deadlines_.emplace(creation.deadline(), id);
+  if (creation.tell()) tells_.emplace(creation.next_told(), id);
   return &creations_.emplace(id, std::move(creation)).first->second;
 }
 
@@ -19,6 +20,7 @@ bool JobCreations::StartWriting(uint64_t id) {
   JobCreation* const creation = Find(id);
   if (creation == nullptr) return false;
   deadlines_.erase({creation->deadline(), id});
+  tells_.erase({creation->next_told(), id});
   creation->StartWriting();
   return true;
 }
@@ -29,6 +31,7 @@ std::optional<JobCreation> JobCreations::Take(uint64_t id) {
   std::optional<JobCreation> taken(std::move(it->second));
   creations_.erase(it);
   deadlines_.erase({taken->deadline(), id});
+  tells_.erase({taken->next_told(), id});
   return taken;
 }
 
@@ -65,8 +68,21 @@ std::optional<uint64_t> JobCreations::Late(MonotonicTime now) const {
   return deadlines_.begin()->second;
 }
 
+std::optional<uint64_t> JobCreations::ToTell(MonotonicTime now) {
+  if (tells_.empty() || now < tells_.begin()->first) return std::nullopt;
+  const uint64_t id = tells_.begin()->second;
+  tells_.erase(tells_.begin());
+  JobCreation& creation = creations_.at(id);
+  creation.Told(now);
+  tells_.emplace(creation.next_told(), id);
+  return id;
+}
+
 MonotonicTime JobCreations::NextDeadline() const {
-  return deadlines_.empty() ? MonotonicTime::max() : deadlines_.begin()->first;
+  MonotonicTime next = MonotonicTime::max();
+  for (const auto* times : {&deadlines_, &tells_})
+    if (!times->empty()) next = std::min(next, times->begin()->first);
+  return next;
 }
 
 std::optional<uint64_t> JobCreations::First() const {

@@ -5,10 +5,12 @@
 // Calls that wait for a listing are also sorted by deadline. A call whose job
 // is being written has no deadline any more: its answer comes with the write,
 // which is short, and a change that may be on the disk must not be answered by
-// "too late".
+// "too late". A call that waits is told what it waits for, after kFirstTold and
+// then every kToldEvery.
 //
-//   Add(1, until 10 s), Add(2, until 20 s)   NextDeadline() = 10 s
-//   StartWriting(1)                          NextDeadline() = 20 s
+//   at 0 s: Add(1, until 10 s), Add(2)       NextDeadline() = 2 s
+//   at 2 s: ToTell() = 1, then 2             NextDeadline() = 10 s
+//   StartWriting(1)                          NextDeadline() = 12 s
 //   Take(1): answered                        size() = 1
 //
 // Thread-compatible; the owner locks. Reads no clock.
@@ -44,7 +46,10 @@ class JobCreations {
   bool Wants(std::string_view reader_id) const;
   // Returns a call whose deadline has passed; nullopt: none.
   std::optional<uint64_t> Late(MonotonicTime now) const;
-  MonotonicTime NextDeadline() const;  // max(): none
+  // Returns a call that is to be told now what it waits for, and takes it as
+  // told; nullopt: none.
+  std::optional<uint64_t> ToTell(MonotonicTime now);
+  MonotonicTime NextDeadline() const;  // of either; max(): none
   // Returns any call; nullopt: none.
   std::optional<uint64_t> First() const;
   size_t size() const { return creations_.size(); }
@@ -53,6 +58,8 @@ class JobCreations {
   std::map<uint64_t, JobCreation> creations_;
   // Holds those that are not in Phase::kWriting.
   std::set<std::pair<MonotonicTime, uint64_t>> deadlines_;
+  // When those of them that want to be told are told next.
+  std::set<std::pair<MonotonicTime, uint64_t>> tells_;
 };
 
 }  // namespace leat::server

@@ -73,6 +73,13 @@ struct IndexProgress {
   uint32_t part = 0;
 };
 
+// v1::ListingUnderWay.
+struct ListingUnderWay {
+  std::string dataset_id;
+  uint64_t request_id = 0;
+  uint64_t files = 0, samples = 0;
+};
+
 // SharedBlocks: the blocks of an index, shared with views; never null.
 using SharedBlocks = std::shared_ptr<const std::vector<IndexBlock>>;
 // The bytes of these blocks, concatenated, are the index.

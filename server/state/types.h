@@ -57,6 +57,7 @@ struct WorkerReport {
   // Why it does not use its files with certificates and a token as they are
   // now. Empty: it does.
   std::string not_reloaded{};
+  std::vector<ListingUnderWay> listings{};  // the first few
 };
 
 struct UnreachedWorker {
@@ -303,7 +304,7 @@ struct DatasetView {
   std::vector<std::string> jobs;
   uint64_t index_bytes = 0;
   std::vector<PassedOver> passed_over{};
-  uint64_t walked = 0, walked_total = 0;
+  uint64_t walked = 0, walked_total = 0, files = 0;
 };
 
 struct ShardView {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMaxBadSamples = 100;     // per job in one heartbeat
 constexpr int kMaxJobs = 1000;          // in one heartbeat
+constexpr int kMaxListings = 16;        // in one heartbeat
 constexpr size_t kMaxCounted = 16'384;  // samples in one heartbeat
 constexpr size_t kMaxUnknown = 4096;    // unknown fields per message, in bytes
 
@@ -157,6 +158,13 @@ WorkerReport ReportOf(v1::WorkerStats proto) {
 WorkerReport ReportOf(const v1::Heartbeat& proto) {
   WorkerReport report = ReportOf(proto.stats());
   report.not_reloaded = Cut(proto.not_reloaded());
+  for (int i = 0; i < std::min(proto.listings_size(), kMaxListings); ++i) {
+    const v1::ListingUnderWay& listing = proto.listings(i);
+    report.listings.push_back({.dataset_id = Cut(listing.dataset_id()),
+                               .request_id = listing.request_id(),
+                               .files = listing.files(),
+                               .samples = listing.samples()});
+  }
   return report;
 }
 

@@ -136,6 +136,7 @@ v1::DatasetSummary ToProto(const DatasetView& view) {
   }
   proto.set_walked(view.walked);
   proto.set_walked_total(view.walked_total);
+  proto.set_files(view.files);
   return proto;
 }
 

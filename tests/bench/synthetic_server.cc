@@ -187,12 +187,10 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
-  grpc::ServerUnaryReactor* CreateJob(
-      grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
-      v1::CreateJobResponse* response) override {
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(rpc::ToGrpc(Create(*request, response->mutable_job())));
-    return reactor;
+  grpc::ServerWriteReactor<v1::CreateJobResponse>* CreateJob(
+      grpc::CallbackServerContext*,
+      const v1::CreateJobRequest* request) override {
+    return new Created(*request);
   }
   grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
                           v1::ConsumerSessionResponse>*
@@ -205,6 +203,21 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
   }
 
  private:
+  class Created : public grpc::ServerWriteReactor<v1::CreateJobResponse> {
+   public:
+    explicit Created(const v1::CreateJobRequest& request) {
+      const absl::Status status = Create(request, response_.mutable_job());
+      if (status.ok())
+        StartWriteAndFinish(&response_, {}, grpc::Status::OK);
+      else
+        Finish(rpc::ToGrpc(status));
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    v1::CreateJobResponse response_;
+  };
+
   static absl::Status Create(const v1::CreateJobRequest& request,
                              v1::Job* job) {
     JobInfo info;

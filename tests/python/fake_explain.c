@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fake's answers about records and rows: records of 10 bytes, ten per
- * file, and two draws in each row. */
+ * file, and two draws in each row. Its wait for a listing. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "client/leat/leat.h"
 
@@ -18,6 +19,23 @@ static int PutRecord(char* text, int64_t sample) {
                   (long long)sample, (long long)sample / 10,
                   (long long)sample % 10 * 10, (long long)sample % 10,
                   (long long)sample);
+}
+
+static void (*tell)(void* context, const char* job, const char* waits_for);
+
+void leat_service_on_waiting(leat_service* service,
+                             void (*to)(void* context, const char* job,
+                                        const char* waits_for),
+                             void* context) {
+  tell = to;
+}
+/* Waits as if a dataset were listed for the job. */
+void fake_wait(const char* job, double seconds) {
+  const struct timespec delay = {
+      .tv_sec = (time_t)seconds,
+      .tv_nsec = (long)((seconds - (time_t)seconds) * 1e9)};
+  nanosleep(&delay, NULL);
+  tell(NULL, job, "worker w1 lists /data: 3 files so far");
 }
 
 /* Sample 50 is a packed row of three documents, of which one is listed. */

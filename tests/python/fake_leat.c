@@ -68,6 +68,7 @@ static struct {
 } free_buffers[kMaxFree];
 static int num_free, num_live, num_made;
 static double delay_s;
+void fake_wait(const char* job, double seconds);
 static atomic_int freed_in_use;
 static atomic_int handles /* services and jobs */, iterators;
 static uint64_t num_samples = 100;
@@ -185,10 +186,7 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
     return Error(atoi(job.name + 6), "node 0: the text of the service");
   if (strcmp(job.name, "slow") == 0) {
     ++service->users;
-    const struct timespec delay = {
-        .tv_sec = (time_t)delay_s,
-        .tv_nsec = (long)((delay_s - (time_t)delay_s) * 1e9)};
-    nanosleep(&delay, NULL);
+    fake_wait(job.name, delay_s);
     --service->users;
   }
   *out = malloc(sizeof job);

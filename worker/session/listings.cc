@@ -23,6 +23,7 @@
 #include "worker/job/long_lists.h"
 #include "worker/session/coordinator_client.h"
 #include "worker/session/directive_queue.h"
+#include "worker/session/listings_under_way.h"
 #include "worker/source/arranged/arrange.h"
 #include "worker/source/look_recorder.h"
 #include "worker/source/source_storage.h"
@@ -73,6 +74,7 @@ struct Listings::State {
   std::atomic<bool> cancelled{false};
   Mutex mu;
   CondVar stop_changed;
+  ListingsUnderWay under_way;
 
   std::vector<std::thread> threads;
 };
@@ -128,16 +130,20 @@ class Listings::State::BlockSender final : public IndexSink {
       return ResourceExhausted("an index of more than {} blocks: the limit",
                                kMaxIndexBlocks);
     blocks_.push_back(block);
-    return state_->Retry("index.block_not_sent", *directive_, [&] {
+    RETURN_IF_ERROR(state_->Retry("index.block_not_sent", *directive_, [&] {
       return state_->client->PutBlock(*directive_, block, bytes);
-    });
+    }));
+    samples_ += samples;
+    return absl::OkStatus();
   }
   std::vector<IndexBlock> Take() { return std::move(blocks_); }
+  const std::atomic<uint64_t>& samples() const { return samples_; }  // sent
 
  private:
   State* const state_;
   const v1::IndexDataset* const directive_;
   std::vector<IndexBlock> blocks_;
+  std::atomic<uint64_t> samples_{0};
 };
 
 // Keeps a listing's trail at the coordinator, as blocks of no index.
@@ -293,7 +299,11 @@ void Listings::State::List(const WantedListing& wanted) {
   const MonotonicTime start = Clock::Real().Now();
   LookRecorder recorder(&StorageOf(options.source_limits), &Clock::Real());
   BlockSender sender(this, &directive);
-  absl::StatusOr<BuiltIndex> index = Build(directive, &recorder, &sender);
+  absl::StatusOr<BuiltIndex> index = [&] {
+    const auto mine = under_way.Begin(
+        directive, {.files = &recorder.files(), .samples = &sender.samples()});
+    return Build(directive, &recorder, &sender);
+  }();
   ListedIndex listed;
   if (index.ok()) {
     if (auto look = PutLook(directive, &recorder); look.ok())
@@ -357,6 +367,10 @@ void Listings::Add(v1::IndexDataset directive) {
       directive.has_look() ? state_->looks : state_->listings;
   WantedListing wanted = {.directive = std::move(directive)};
   if (!queue.AddNewer(std::move(wanted))) state_->LogDropped(wanted);
+}
+
+void Listings::AddUnderWay(v1::Heartbeat* heartbeat) const {
+  state_->under_way.AddTo(heartbeat);
 }
 
 void Listings::Stop() {

@@ -66,6 +66,8 @@ class Listings {
   // Adds a directive, in place of a waiting one for the same dataset. A
   // directive too many is dropped, and logged: the coordinator sends it again.
   void Add(v1::IndexDataset directive);
+  // Says how far the listings under way are.
+  void AddUnderWay(v1::Heartbeat* heartbeat) const;
   // Cancels work in progress, and does not wait for it. Idempotent.
   void Stop();
 

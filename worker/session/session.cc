@@ -231,6 +231,7 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
                               options.welcome_timeout.count() / 1'000'000);
     request.Clear();
     *request.mutable_heartbeat() = events.make_heartbeat();
+    listings.AddUnderWay(request.mutable_heartbeat());
     if (TellsAllBadSamples(request.heartbeat())) answered = asked;
     request.mutable_heartbeat()->set_answers(answered);
     if (const absl::Status sent = stream.Send(request); !sent.ok()) {

@@ -56,6 +56,7 @@ void LookRecorder::SawFolder(const std::string& uri,
 }
 
 void LookRecorder::SawFile(const std::string& uri, std::string_view identity) {
+  ++num_files_;
   Note(&files_, {.kind = SeenKind::kFile,
                  .uri = uri,
                  .seen = storage_->IsCopied(uri) ? WithoutTime(identity)
@@ -69,6 +70,7 @@ void LookRecorder::SawNothing(const std::string& uri) {
 
 void LookRecorder::SawPrefix(const std::string& uri,
                              std::span<const StoredObject> objects) {
+  num_files_ += objects.size();
   Note(&others_,
        {.kind = SeenKind::kPrefix, .uri = uri, .seen = SeenPrefix(objects)});
 }

@@ -38,6 +38,8 @@ class LookRecorder final : public StorageWatcher {
                  std::span<const StoredObject> objects) override;
   void SawText(const std::string& uri, const Digest& sha256) override;
 
+  // Returns how many files and objects were seen so far.
+  const std::atomic<uint64_t>& files() const { return num_files_; }
   // Returns what was seen, by URI. Call it once, when the listing is over.
   DatasetLook Take();
 
@@ -57,6 +59,7 @@ class LookRecorder final : public StorageWatcher {
 
   const Storage* const storage_;
   const Clock* const clock_;
+  std::atomic<uint64_t> num_files_{0};
   Mutex mu_;
   Lowest folders_{DatasetLook::kMaxFolders};
   Lowest files_{DatasetLook::kMaxFiles};

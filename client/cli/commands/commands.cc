@@ -292,6 +292,13 @@ absl::StatusOr<int> RunRefresh(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
   return session.ForEach(names, [&](const std::string& name) -> absl::Status {
+    if (session.environment().err_is_terminal)
+      *session.environment().err << fmt::format(
+                                        "dataset \"{}\" is being listed; leat "
+                                        "describe dataset {} shows how far "
+                                        "that is\n",
+                                        Printable(name), Printable(name))
+                                 << std::flush;
     RETURN_IF_ERROR(WithNearNames(admin.Do("refresh-dataset", name), admin,
                                   *FindKind("datasets"), name));
     session.Say(

@@ -6,7 +6,6 @@
 
 #include "core/counted.h"
 #include "core/log.h"
-#include "core/redaction.h"
 #include "core/status.h"
 #include "server/observe/reports.h"
 
@@ -217,12 +216,12 @@ void Datasets::Refuse(const std::string& dataset_id, uint64_t request_id,
     AssignListings(now, deferred);
     return;
   }
-  GiveUp(
-      {{dataset_id,
-        Annotate(why, fmt::format("the index that worker {} made of {} is "
-                                  "refused",
-                                  worker, Redacted((*request)->reader_text)))}},
-      now, deferred);
+  GiveUp({{dataset_id,
+           Annotate(why, fmt::format("the index that worker {} made of {} is "
+                                     "refused",
+                                     worker,
+                                     ShownReader((*request)->reader_text)))}},
+         now, deferred);
 }
 
 absl::Status Datasets::Fail(const std::string& dataset_id, uint64_t request_id,
@@ -315,6 +314,7 @@ void Datasets::Tick(Now now, DeferredActions* deferred) {
   GiveUp(indexing_.Expire(now), now, deferred);
   AssignListings(now, deferred);
   AnswerLate(now, deferred);
+  TellWaiting(now, deferred);
 }
 
 MonotonicTime Datasets::NextDeadline() const {

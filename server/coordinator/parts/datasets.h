@@ -96,6 +96,10 @@ class Datasets {
   absl::Status NoteProgress(const IndexProgress& progress, Now now) {
     return indexing_.NoteProgress(progress, now);
   }
+  // Takes how far a worker is with its listings, for people.
+  void NoteUnderWay(const std::vector<ListingUnderWay>& listings) {
+    for (const ListingUnderWay& each : listings) indexing_.NoteUnderWay(each);
+  }
   // Reports that the worker is gone: its listings wait again, or are given up,
   // which the calls that wait for them are told.
   void LoseWorker(const std::string& worker, Now now,
@@ -123,6 +127,8 @@ class Datasets {
   void Answer(uint64_t creation, JobCreation::Answer answer,
               DeferredActions* deferred);
   void AnswerLate(Now now, DeferredActions* deferred);
+  // Says to the calls what they wait for.
+  void TellWaiting(Now now, DeferredActions* deferred);
   // Asks for a listing of what `as` lists.
   void AskAgain(const std::string& reader_id, const Indexing::Request& as,
                 Now now, DeferredActions* deferred);

@@ -284,6 +284,15 @@ void Datasets::AnswerLate(Now now, DeferredActions* deferred) {
   }
 }
 
+void Datasets::TellWaiting(Now now, DeferredActions* deferred) {
+  while (const std::optional<uint64_t> id = creations_.ToTell(now.mono)) {
+    const JobCreation& creation = *creations_.Find(*id);
+    deferred->Add([tell = creation.tell(),
+                   text = creation.WaitingText(indexing_, *uses_.membership,
+                                               now)] { tell(text); });
+  }
+}
+
 void Datasets::DeleteJob(const std::string& name, Done done,
                          DeferredActions* deferred) {
   uses_.transactions->Enqueue(

@@ -33,7 +33,14 @@ TEST_F(ClusterTest, JobsAreFoundCreatedAndRefused) {
   Start(1);
   EXPECT_TRUE(absl::IsNotFound(service_->GetJob("other").status()));
   std::string spec = rpc::ToJson(info_.spec);
-  EXPECT_TRUE(service_->CreateJob(spec, kLong).ok());
+  std::vector<std::string> waited;
+  EXPECT_TRUE(service_
+                  ->CreateJob(spec, kLong, Relist::kAuto,
+                              [&](std::string_view waits_for) {
+                                waited.emplace_back(waits_for);
+                              })
+                  .ok());
+  EXPECT_THAT(waited, testing::ElementsAre("worker w lists /data"));
   EXPECT_TRUE(
       absl::IsInvalidArgument(service_->CreateJob("{", kLong).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(

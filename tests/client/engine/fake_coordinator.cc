@@ -97,14 +97,19 @@ class FakeCoordinator::Service
  public:
   explicit Service(FakeCoordinator* owner) : owner_(owner) {}
 
-  grpc::Status CreateJob(grpc::ServerContext* context,
-                         const v1::CreateJobRequest* request,
-                         v1::CreateJobResponse* response) override {
+  grpc::Status CreateJob(
+      grpc::ServerContext* context, const v1::CreateJobRequest* request,
+      grpc::ServerWriter<v1::CreateJobResponse>* to) override {
     if (auto s = rpc::CheckMetadata(owner_->security_, *context); !s.ok())
       return rpc::ToGrpc(s);
     if (request->spec().name() != owner_->job_.spec.name)
       return rpc::ToGrpc(AlreadyExists("another spec"));
-    *response->mutable_job() = rpc::ToProto(owner_->job_);
+    v1::CreateJobResponse response;
+    response.set_waiting("worker w lists /data");
+    to->Write(response);
+    response.clear_waiting();
+    *response.mutable_job() = rpc::ToProto(owner_->job_);
+    to->Write(response);
     return grpc::Status::OK;
   }
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest*,

@@ -3,6 +3,7 @@
 // A whole daemon in this process, and clients that use it over real sockets.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -42,12 +43,17 @@ class Client {
                       int seconds_left = 10) {
     v1::CreateJobRequest request;
     *request.mutable_spec() = rpc::ToProto(spec);
-    return coordinator_->CreateJob(Context(seconds_left).get(), request,
-                                   response);
+    const auto context = Context(seconds_left);
+    const auto reader = coordinator_->CreateJob(context.get(), request);
+    while (reader->Read(response))
+      if (!response->waiting().empty()) ++waiting_told;
+    return reader->Finish();
   }
   v1::CoordinatorService::Stub& coordinator() { return *coordinator_; }
   v1::AdminService::Stub& admin() { return *admin_; }
   v1::PoolService::Stub& pools() { return *pools_; }
+  // The responses of Create that said what it waits for.
+  std::atomic<int> waiting_told = 0;
 
   v1::GetStatusResponse Status() {
     v1::GetStatusResponse response;

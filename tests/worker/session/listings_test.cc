@@ -161,9 +161,16 @@ TEST_F(ListingsTest, OneThatHangsDoesNotHoldUpAnother) {
   EXPECT_THAT(objects_.Came(1), ElementsAre("/hangs"));
   listings_->Add(Directive("sound", 2));
   EXPECT_THAT(coordinator_.answers.Came(1), ElementsAre("sound:2 failed"));
+  v1::Heartbeat heartbeat;
+  listings_->AddUnderWay(&heartbeat);
+  EXPECT_EQ(heartbeat.listings(0).dataset_id(), "hangs");
+  EXPECT_EQ(heartbeat.listings(0).request_id(), 1u);
   objects_.ReleaseAll();
   EXPECT_THAT(coordinator_.answers.Came(2),
               ElementsAre("sound:2 failed", "hangs:1 failed"));
+  heartbeat.Clear();
+  listings_->AddUnderWay(&heartbeat);
+  EXPECT_EQ(heartbeat.listings_size(), 0) << "before it is answered";
 }
 
 // Among the waiting directives, the coordinator wants the last.

@@ -175,6 +175,7 @@ TEST_F(DatasetLookTest, OfManyFilesItKeepsASample) {
   constexpr size_t kFiles = 3 * DatasetLook::kMaxFiles;
   for (size_t i = 0; i < kFiles; ++i)
     recorder.SawFile(fmt::format("/data/{}.png", i), "size=1 mtime_ns=1");
+  EXPECT_EQ(recorder.files(), kFiles);
   const DatasetLook look = recorder.Take();
   EXPECT_THAT(look.entries, SizeIs(DatasetLook::kMaxFiles));
   EXPECT_EQ(look.total, kFiles);

@@ -73,6 +73,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_service_free": (None, [c_void_p]),
     "leat_service_get": (_STATUS, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p)]),
     "leat_service_do": (_STATUS, [c_void_p, c_char_p, c_char_p]),
+    "leat_service_on_waiting": (None, [c_void_p, c_void_p, c_void_p]),
     "leat_job_create": (_STATUS, [c_void_p, c_char_p, c_char_p, c_double, POINTER(c_void_p)]),
     "leat_job_get": (_STATUS, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "leat_job_json": (_OWNED_TEXT, [c_void_p]),

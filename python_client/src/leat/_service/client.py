@@ -14,7 +14,7 @@ from leat._graphs.mixture import Mixture
 from leat._graphs.options import chosen, seconds, share, whole
 from leat._graphs.pipeline import Pipeline, spec_of
 from leat._library import native
-from leat._service import context, credentials, private
+from leat._service import context, credentials, private, waiting
 from leat._service.job import Job
 from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound, one_line
 
@@ -164,6 +164,7 @@ class Service:
         out = native.Cell("leat_service_free")
         native.make(native.lib.leat_connect, text, out=out)
         self._handle = native.Handle(out, "service")
+        waiting.listen(self._handle)
         self._address: str = self._handle.call(native.lib.leat_service_address).decode()
         self._embedded = "address" not in options
         if self._embedded:
@@ -211,6 +212,9 @@ class Service:
         timeout: float = 300.0,
     ) -> Job:
         """Creates a job, or attaches to the existing job of this name and the same spec.
+
+        It waits until a worker has listed a new dataset. If that takes more than two seconds,
+        `logging.getLogger("leat")` says at level WARNING what it waits for, and how much was found so far.
 
         A job keeps the listing of its dataset that it was created with, so that all hosts of a training agree. `relist`
         decides what happens if the dataset was listed before:
@@ -326,7 +330,8 @@ class Service:
         text = native.json_text(spec)
         out = native.Cell("leat_job_free")
         try:
-            self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
+            with waiting.aloud(spec["name"]):
+                self._handle.make(native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
         except Error as error:
             explain = pipeline.explain if isinstance(pipeline, Pipeline) else pipeline._explain
             raise explain(error) from None

@@ -9,7 +9,7 @@ import pytest
 
 import leat
 from leat._library import native
-from leat._service import shared
+from leat._service import shared, waiting
 
 
 def test_a_job_tells_what_it_is(job):
@@ -68,6 +68,16 @@ def test_a_status_becomes_an_exception_with_the_services_text(service, graph, co
     assert all(isinstance(caught.value, kind) for kind in kinds)
     assert str(caught.value).startswith("node 0: the text of the service\n  node 0 is fn.readers.image_folder at ")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_job_that_waits_says_what_for_until_its_caller_leaves(service, graph, fake, caplog):
+    fake.set_delay(0.01)
+    service.job("slow", graph.images, batch=10)
+    assert [(each.name, each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("leat", "WARNING", "job slow waits: worker w1 lists /data: 3 files so far")
+    ]
+    waiting._tell(None, b"slow", b"worker w1 lists /data: 4 files so far")
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 // Jobs that wait for their dataset, and listings that fail.
 #include "server/coordinator/parts/datasets.h"
 
+#include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,6 +35,86 @@ TEST(Datasets, AJobIsCreatedOnceItsDatasetIsListed) {
   ASSERT_EQ(index->blocks->size(), 1u);
   EXPECT_EQ(*world->ReadBlock((*index->blocks)[0].sha256, 0, world.now()),
             "index");
+}
+
+// Keeps what a CreateJob is told while it waits.
+std::shared_ptr<std::vector<std::string>> CreateAloud(World* world,
+                                                      Duration patience) {
+  auto told = std::make_shared<std::vector<std::string>>();
+  (*world)->CreateJob(
+      SpecOf("j", "/d"), world->now().mono + patience, world->now(),
+      [told](const absl::StatusOr<CreatedJob>& created) {
+        told->push_back(created.status().ToString());
+      },
+      {}, Relist::kAuto,
+      [told](const std::string& text) { told->push_back(text); });
+  world->Write();
+  return told;
+}
+
+TEST(Datasets, ACallThatWaitsIsToldWhatWasFoundSoFar) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto told = CreateAloud(&world, seconds(25));
+  const IndexDirective asked = *world.Asked(worker);
+  // Lets ten seconds pass, in which the worker reports this.
+  const auto pass = [&](uint64_t files, uint64_t samples) {
+    for (int i = 0; i < 10; ++i) {
+      for (const uint64_t request : {asked.request_id, asked.request_id + 1}) {
+        WorkerReport report;
+        report.listings = {{.dataset_id = asked.dataset_id,
+                            .request_id = request,
+                            .files = request == asked.request_id ? files : 7,
+                            .samples = samples}};
+        EXPECT_TRUE(world->Heartbeat(worker, report, {}, world.now()).ok());
+      }
+      world.Advance(seconds(1));
+    }
+  };
+  world.Advance(std::chrono::milliseconds(1900));
+  EXPECT_THAT(*told, testing::IsEmpty());
+  world.Advance(std::chrono::milliseconds(100));
+  const std::string lists =
+      "worker a lists readers.image_folder path=\"/d\" repeat=1: ";
+  EXPECT_THAT(*told,
+              testing::ElementsAre(lists + "nothing found so far, after 2 s"));
+  pass(120'000, 0);
+  pass(130'000, 65'536);
+  EXPECT_THAT(std::vector<std::string>(told->begin() + 1, told->end()),
+              testing::ElementsAre(
+                  lists + "120000 files so far, after 12 s",
+                  lists + "130000 files and 65536 samples so far, after 22 s"));
+  ASSERT_EQ(world->Datasets().size(), 1u);
+  EXPECT_EQ(world->Datasets()[0].files, 130'000u);
+  pass(140'000, 131'072);
+  ASSERT_EQ(told->size(), 4u) << "the last one is the answer";
+  EXPECT_THAT(told->back(),
+              testing::HasSubstr("140000 files and 131072 samples so far; it "
+                                 "goes on: call again"));
+}
+
+TEST(Datasets, TextsAboutAListingCutALongListOfFiles) {
+  World world;
+  world.Join("a");
+  JobSpec spec = SpecOf("j", "/d");
+  Node& reader = spec.pipeline.nodes[0];
+  reader.op = "readers.files";
+  reader.args = {{"files", std::vector<std::string>(3000, "/d/a.jpg")},
+                 {"labels", std::vector<int64_t>(3000, 1)}};
+  const World::Box box = world.Create(spec, seconds(1));
+  world.Advance(seconds(1));
+  EXPECT_EQ(Code(box), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(box), testing::HasSubstr("and 2997 more (digest "));
+  EXPECT_LT(Text(box).size(), 400u);
+}
+
+TEST(Datasets, ACallThatWaitsForAWorkerIsToldSo) {
+  World world;
+  const auto told = CreateAloud(&world, seconds(11));
+  world.Advance(seconds(20));
+  ASSERT_EQ(told->size(), 2u);
+  EXPECT_THAT(told->front(), testing::HasSubstr("no worker is ready to list"));
+  EXPECT_THAT(told->back(), testing::HasSubstr("no worker was ready within"));
 }
 
 TEST(Datasets, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
