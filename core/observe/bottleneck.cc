@@ -190,7 +190,9 @@ class Judge {
   bool IsStraggler() const {
     const double waited = consumer_.waited_for_share / by_.straggler;
     if (consumer_.waited_for.empty() || waited < kMostWaits) return false;
-    const double share = RowsShare();
+    // The fraction of all rows that come from it.
+    const double share =
+        mean_.rows_per_s > 0 ? WaitedFor().rows_per_s / mean_.rows_per_s : 0;
     if (waited < kOverItsShare * share) return false;
     const WorkerStatistics others = MeanOf(workers_, consumer_.waited_for);
     const double occupied =
@@ -198,11 +200,6 @@ class Judge {
         by_.straggler;
     return others.threads > 0 && occupied < kBusyShare &&
            occupied < kCouldDoAll * (1 - share);
-  }
-  // Returns the fraction of all delivered rows that come from the worker that
-  // is waited for; 0 if that worker no longer serves.
-  double RowsShare() const {
-    return mean_.rows_per_s > 0 ? WaitedFor().rows_per_s / mean_.rows_per_s : 0;
   }
   // Returns one that does nothing if that worker no longer serves.
   WorkerStatistics WaitedFor() const {

@@ -340,16 +340,8 @@ std::string Shown(std::string_view name) {
 std::string Suggestion(std::string_view name,
                        const std::vector<std::string_view>& known) {
   if (known.empty()) return "; it takes none";
-  std::string_view best;
-  size_t best_distance = ~size_t{0};
-  for (const std::string_view candidate : known) {
-    const size_t distance = EditDistance(Shown(name), candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  if (best_distance * 2 <= std::max(best.size(), name.size()))
+  const std::string_view best = *NearestWord(known, Shown(name));
+  if (EditDistance(Shown(name), best) * 2 <= std::max(best.size(), name.size()))
     return fmt::format("; did you mean \"{}\"?", best);
   std::string text = "; known are";
   for (size_t i = 0; i < known.size(); ++i)

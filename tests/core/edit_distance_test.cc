@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit_distance.h"
 
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace leat {
@@ -17,6 +19,14 @@ TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
   EXPECT_EQ(EditDistance("resize", "rseize"), 1u);
   EXPECT_EQ(EditDistance("ab", "ba"), 1u);
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
+}
+
+TEST(NearestWord, IsTheFirstOfSeveral) {
+  const std::vector<std::string_view> words = {"crop", "pads", "pack"};
+  EXPECT_EQ(*NearestWord(words, "pac"), "pack");
+  EXPECT_EQ(*NearestWord(words, "pa"), "pads");
+  const std::vector<std::string_view> none;
+  EXPECT_EQ(NearestWord(none, "a"), none.end());
 }
 
 }  // namespace

@@ -17,19 +17,16 @@
 namespace leat::worker {
 namespace {
 
-constexpr size_t kMostTypos = 2;
-
 // Readers without names of their own give an encoded record and its label.
 std::vector<std::string> OutputNames(const Node& reader, size_t count) {
   const OperatorInfo* const info = FindOperator(reader.op);
-  if (info != nullptr && !info->outputs_of.empty()) {
-    const auto it = reader.args.find(info->outputs_of);
-    if (it != reader.args.end())
+  if (info != nullptr && !info->outputs_of.empty())
+    if (const auto it = reader.args.find(info->outputs_of);
+        it != reader.args.end())
       if (const auto* names =
               std::get_if<std::vector<std::string>>(&it->second);
           names != nullptr && names->size() == count)
         return *names;
-  }
   if (count == 2) return {"encoded", "label"};
   return std::vector<std::string>(count);
 }
@@ -44,12 +41,9 @@ ColumnValue NumberOf(DType dtype, std::span<const std::byte> bytes) {
 bool IsNumber(const ValueType& type) {
   return type.kind == ValueType::Kind::kTensor && type.shape.empty();
 }
-bool IsBytes(const ValueType& type) {
-  return type.kind == ValueType::Kind::kEncoded;
-}
 // Bytes of any number are text, too, as readers call strings "bytes".
 bool IsText(const ValueType& type) {
-  return IsBytes(type) ||
+  return type.kind == ValueType::Kind::kEncoded ||
          (type.dtype == DType::kUint8 && type.shape == Shape{-1});
 }
 
@@ -72,7 +66,9 @@ Columns::Columns(std::string_view field, std::optional<Condition> condition,
       from_(from),
       folder_(RootOf(from.reader) + "/"),
       outputs_(OutputNames(from.reader, from.types.size())) {
-  image_ = static_cast<size_t>(std::ranges::find_if(from.types, IsBytes) -
+  image_ = static_cast<size_t>(std::ranges::find(from.types,
+                                                 ValueType::Kind::kEncoded,
+                                                 &ValueType::kind) -
                                from.types.begin());
 }
 
@@ -198,19 +194,18 @@ std::vector<std::string> Columns::Known() const {
 
 absl::Status Columns::Unknown(const ColumnName& name,
                               const std::string& why) const {
+  constexpr size_t kMostTypos = 2;
   const std::vector<std::string> known = Known();
   const std::string text = TextOf(name);
-  const auto nearest = std::ranges::min_element(
-      known, {},
-      [&](const std::string& each) { return EditDistance(each, text); });
+  const auto nearest = NearestWord(known, text);
   const bool near =
       nearest != known.end() && EditDistance(*nearest, text) <= kMostTypos;
   const bool array =
       !name.length && std::ranges::find(outputs_, name.name) != outputs_.end();
-  const std::string_view word = condition::MeantAt(text, 0);
+  const std::string_view word =
+      near ? std::string_view(*nearest) : condition::MeantAt(text, 0);
   const std::string meant =
-      near            ? fmt::format(", did you mean {}?", *nearest)
-      : !word.empty() ? fmt::format(", did you mean {}?", word)
+      !word.empty() ? fmt::format(", did you mean {}?", word)
       : name.length || field_ != "where" || !why.empty()
           ? ""
           : fmt::format(" (a text is between quotes: \"{}\")", name.name);
@@ -265,7 +260,8 @@ ColumnValue Columns::OfOutput(const Column& column,
   if (column.kind == Kind::kText)
     return std::string_view(reinterpret_cast<const char*>(field.bytes.data()),
                             field.bytes.size());
-  if (IsBytes(type)) return static_cast<int64_t>(field.bytes.size());
+  if (type.kind == ValueType::Kind::kEncoded)
+    return static_cast<int64_t>(field.bytes.size());
   const Shape& shape = field.shape.empty() ? type.shape : field.shape;
   if (shape.empty()) return {};
   return int64_t{shape[0]};
