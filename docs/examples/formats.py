@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function for each reader: it makes a small data set in the working folder, and a pipeline that reads it.
+"""A function for each reader: it makes a small data set in the folder "formats", and a pipeline that reads it.
 
     python docs/examples/formats.py                  # all of them, one after the other
     python docs/examples/formats.py webdataset coco
@@ -11,6 +11,7 @@ written by a package of their own.
 import csv
 import io
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -235,7 +236,9 @@ FORMATS: list[Callable[[], leat.Pipeline]] = [
 
 
 def show(formats: list[Callable[[], leat.Pipeline]], wanted: list[str]) -> None:
-    """Reads a batch of each wanted format; of all if none is named."""
+    """Reads a batch of each wanted format; of all if none is named. Works in the folder "formats", beside your data."""
+    pathlib.Path("formats").mkdir(exist_ok=True)
+    os.chdir("formats")
     with leat.connect() as service:
         for each in formats:
             if wanted and each.__name__ not in wanted:
