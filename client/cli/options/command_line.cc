@@ -335,10 +335,10 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   return UnknownCommand(app, word);
 }
 
-// Splits "describe job/resnet50" into "describe job resnet50", and makes "why
-// resnet50" of "why job/resnet50". "wait" and "events" accept such words.
+// Splits "describe job/a" into "describe job a"; "why job/a" is "why a".
 absl::Status SplitKind(const std::string& command, Options* options) {
-  if (options->name.starts_with("job/")) options->name.erase(0, 4);
+  if (command != "events" && options->name.starts_with("job/"))
+    options->name.erase(0, 4);
   if (const size_t slash = options->kind.find('/');
       slash != std::string::npos) {
     options->names.insert(options->names.begin(),

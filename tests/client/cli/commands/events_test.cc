@@ -34,9 +34,11 @@ TEST(Events, AreAskedForByKindNameAndTime) {
   Shell shell;
   ASSERT_EQ(shell.Run({"events", "w/node1", "--since", "5m"}), 0);
   ASSERT_EQ(shell.Run({"events", "jobs"}), 0);
+  ASSERT_EQ(shell.Run({"events", "job/try2"}), 0) << shell.err;
   EXPECT_THAT(shell.service.calls,
               ElementsAre("events after 0 of 0 about \"worker/node1\" since 5m",
-                          "events after 0 of 0 about \"job\""));
+                          "events after 0 of 0 about \"job\"",
+                          "events after 0 of 0 about \"job/try2\""));
   EXPECT_THAT(shell.err, HasSubstr("no such event is remembered"));
   EXPECT_EQ(shell.Run({"events", "wrker"}), 2);
   EXPECT_THAT(shell.err, HasSubstr("did you mean worker?"));
