@@ -18,11 +18,9 @@ constexpr double kBusyShare = 0.7;
 // A wait for more than this explains why threads are not busy.
 constexpr double kHeldUp = 0.3;
 constexpr double kSends = 0.3;
-// Answers that are queued on the network for more of their time would come no
-// faster by a larger window.
+// A larger window does not speed up answers that are queued for more than this.
 constexpr double kQueued = 0.4;
-// If more of the requests to storage are repeated, it refuses them, and more
-// requests at a time would make it refuse more.
+// Storage refuses requests if more of them than this are repeated.
 constexpr double kRepeated = 0.1;
 // A straggler, or the script's source, causes more than this fraction of the
 // waits; and a straggler so many times more than its fraction of the delivered
