@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "core/cluster/fault.h"
 #include "core/edit_distance.h"
 #include "core/status.h"
@@ -231,20 +230,16 @@ absl::Status Columns::CheckUse(const ColumnName& name, const Column& column,
         shown, *wrong, shown, *wrong);
   const std::string compared = ToUtf8(std::string_view(*wrong).substr(0, 100));
   const auto same = std::ranges::find(from_.classes, *wrong);
-  double number = 0;
   const std::string meant =
       column.kind == Kind::kIndexed && same != from_.classes.end()
-          ? fmt::format("{}, the label of this class",
+          ? fmt::format("{} == {}, the label of this class", shown,
                         same - from_.classes.begin())
-          : fmt::format("{}, without quotes",
-                        absl::SimpleAtod(*wrong, &number) ? compared : "3");
+          : "a number without quotes";
   return InvalidArgument(
-      "where: column {} is {}, and is compared with the text \"{}\"; write {} "
-      "== {}",
-      shown, TypeOf(column), compared, shown, meant);
+      "where: column {} is {}, and is compared with the text \"{}\"; write {}",
+      shown, TypeOf(column), compared, meant);
 }
 
-// Returns the type of a column of numbers.
 std::string Columns::TypeOf(const Column& column) const {
   if (column.kind == Kind::kNumber)
     return fmt::format("of {}", Name(from_.types[column.output].dtype));

@@ -121,7 +121,7 @@ class Columns {
   absl::Status OpenStored();
   absl::Status CheckUse(const ColumnName& name, const Column& column,
                         const Condition::Use& use) const;
-  std::string TypeOf(const Column& column) const;
+  std::string TypeOf(const Column& column) const;  // of numbers
   absl::Status Unknown(const ColumnName& name, const std::string& why) const;
   std::vector<std::string> Known() const;
   bool HasIndexed(std::string_view column) const;

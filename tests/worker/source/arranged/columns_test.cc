@@ -92,9 +92,9 @@ TEST_F(WhereTest, WhatThereIsNotIsAnError) {
             "length(encoded), label");
   EXPECT_EQ(ErrorOfWhere("label == 'cat'"),
             "where: column label is an integer, and is compared with the text "
-            "\"cat\"; write label == 3, without quotes");
+            "\"cat\"; write a number without quotes");
   EXPECT_THAT(ErrorOfWhere("label in [5, '7']"),
-              EndsWith("the text \"7\"; write label == 7, without quotes"));
+              EndsWith("the text \"7\"; write a number without quotes"));
   base_.classes = {"dog", "cat"};
   EXPECT_THAT(ErrorOfWhere("label == \"cat\""),
               EndsWith("write label == 1, the label of this class"));
@@ -231,7 +231,7 @@ TEST_F(ColumnsTest, ThatAreUnknownAreNamed) {
             "length(`odd name`)");
   EXPECT_EQ(Message(Holding("score == 'x'").status()),
             "where: column score is of float32, and is compared with the text "
-            "\"x\"; write score == 3, without quotes");
+            "\"x\"; write a number without quotes");
 }
 
 TEST_F(ColumnsTest, BytesOfAnyNumberAreText) {
