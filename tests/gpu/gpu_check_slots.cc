@@ -204,8 +204,8 @@ void SayGroups(const Measured& found, const Case& of, Report* report) {
     report->Figure("a slot's time", ns / found.seconds / after.slots / 1e7, "%",
                    labelled("what", what));
   report->Figure("copies of pageable memory",
-                 grown(&GpuStats::pageable_copies_total),
-                 fmt::format("in {} groups", groups), of);
+                 grown(&GpuStats::pageable_copies_total), "", of,
+                 fmt::format("in {} groups", groups));
   report->Figure("seconds to the first group", found.first_seconds, "s", of);
 }
 
