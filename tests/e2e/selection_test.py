@@ -280,7 +280,7 @@ class SelectionTest(hosts.Hosts, cluster.PhotosTest):
         for where, text in {
             "width >= 100000": "where leaves 0 of 500 samples: width >= 100000",
             "widht >= 5": "where: unknown column widht, did you mean width?",
-            "label == 'cat'": "where: column label is a number, and is compared with a text",
+            "label == 'cat'": 'where: column label is an integer, and is compared with the text "cat"',
             "label = 5": "where: = at character 7: want ==",
         }.items():
             ended = self.consumer(self.spec({"where": where})).finish()
