@@ -208,11 +208,12 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
 
 TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
   // `stats` is tested above; jobs list the bad samples (JobSummary). `answers`
-  // is for the coordinator alone, and `not_reloaded` becomes a finding.
+  // is for the coordinator alone, `not_reloaded` becomes a finding, and
+  // `listings` are the progress of datasets (DatasetsTest).
   EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
             (std::set<std::string>{"stats", "bad_samples", "storage_failures",
                                    "counted_bad_samples", "answers",
-                                   "not_reloaded"}));
+                                   "not_reloaded", "listings"}));
   v1::Heartbeat heartbeat;
   heartbeat.set_answers(7);
   heartbeat.set_not_reloaded(std::string(2 * kMaxText, 'x'));
