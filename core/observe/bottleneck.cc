@@ -247,9 +247,9 @@ class Judge {
         Share("decode threads decode and augment", mean_.decoding,
               kOfTheirTime),
         Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
-        "add workers, or threads: leat-worker --threads, or leat.connect("
-        "threads=) of a private service; or decode less: fn.decode(reduce="
-        "\"auto\"), a smaller part");
+        "add workers, or threads if processors are free: leat-worker "
+        "--threads, or leat.connect(threads=) of a private service; or decode "
+        "less: fn.decode(reduce=\"auto\"), a smaller part");
   }
   bool ForOthers() const {
     return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
