@@ -70,7 +70,8 @@ absl::Status CopyDatabase(const std::string& from, const std::string& to) {
     return ResourceExhausted("{}: no room left for the copy", to);
   RETURN_IF_ERROR(made);
   const int fd = open(to.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool kept = fd >= 0 && fsync(fd) == 0;
+  const bool kept =
+      fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR) == 0 && fsync(fd) == 0;
   const int error = errno;
   if (fd >= 0) close(fd);
   return kept ? absl::OkStatus()

@@ -176,6 +176,7 @@ class StateTest(cluster.ClusterTest):
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertRegex(said.stderr, r"/backup has the state of \S+: \d+ events, 2 datasets, \d+ blocks")
         self.assertNotIn("without block", said.stderr)
+        self.assertEqual([str(path) for path in backup.rglob("*") if path.stat().st_mode & 0o077], [])
         self.assertEqual(self.coordinator.stop(), 0)
         shutil.rmtree(state)
         shutil.copytree(backup, state)
