@@ -7,6 +7,7 @@ Without FILE: the same with "not measured" everywhere.
 
 import json
 import sys
+import textwrap
 
 from findings import SKIPPED
 
@@ -241,7 +242,8 @@ def tables(run):
         else:
             left.append(f"{name} (`{step}`)")
     if left:
-        text += ["", f"Tables that are {NOTHING}, each with its step of `tests/gpu/run`: {', '.join(left)}."]
+        prose = f"Tables that are {NOTHING}, each with its step of `tests/gpu/run`: {', '.join(left)}."
+        text += ["", *textwrap.wrap(prose, 100, break_long_words=False, break_on_hyphens=False)]
     return "\n".join(text) + "\n"
 
 
