@@ -204,6 +204,7 @@ bool BlockReader::ReadKnown(const SeekIndex& index, uint32_t end_row) {
     const SeekIndex::Entry entry = index.At(row, group);
     bits_ = ScanBits::From(scan_->data, entry.bit_offset);
     predictors_ = entry.predictors;
+    if (row + 1 < end_row) index.Prefetch(scan_->data, row + 1, group);
     if (!PassMcus(window.first_column - group * SeekIndex::kStep)) return false;
     for (uint32_t column = 0; column < window.columns; ++column)
       if (!DecodeMcu()) return false;

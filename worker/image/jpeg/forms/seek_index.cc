@@ -99,6 +99,14 @@ SeekIndex::Entry SeekIndex::At(uint32_t row, uint32_t group) const {
   return entry;
 }
 
+void SeekIndex::Prefetch(std::span<const uint8_t> data, uint32_t row,
+                         uint32_t group) const {
+  constexpr size_t kLine = 64, kLines = 8;
+  const size_t begin = At(row, group).bit_offset / 8;
+  for (size_t i = 0; i < kLines && begin + i * kLine < data.size(); ++i)
+    __builtin_prefetch(data.data() + begin + i * kLine);
+}
+
 McuSource* SeekIndex::Begin(const FileScan& scan, const WantedBlocks& wanted,
                             FormReaders* readers) const {
   readers->seek.Begin(this, scan, wanted, nullptr);
@@ -182,6 +190,8 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
     bits_ = ScanBits::From(scan_->data, entry.bit_offset);
     predictors_ = entry.predictors;
     there_ = true;
+    if (row + 1 < known_)
+      index_->Prefetch(scan_->data, row + 1, column / SeekIndex::kStep);
   }
   return column < first ? PassTo(column, first) : Decode(blocks);
 }

@@ -75,6 +75,11 @@ class SeekIndex final : public McuForm {
   // REQUIRES: row and group are in the layout; the row is known, or it is the
   // next one and the group is its first.
   Entry At(uint32_t row, uint32_t group) const;
+  // Begins to bring the group's codes into the processor's caches. A window's
+  // rows are far apart in the file, so that no processor does by itself.
+  // REQUIRES: as for At; `data` is the scan's.
+  void Prefetch(std::span<const uint8_t> data, uint32_t row,
+                uint32_t group) const;
   // Returns the entries of all known rows.
   std::span<const uint8_t> known() const {
     const ScanLayout& layout = header().layout;

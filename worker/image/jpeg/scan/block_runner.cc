@@ -45,10 +45,8 @@ bool BlockRunner::Run(size_t count, ScanBits* bits, Predictors* predictors,
       if (!SkipBlock(bits, *scan.dc[block], *scan.ac[block], predictor))
         return false;
     } else {
-      const uint32_t found = found_[2 * i];
-      *predictor += found >= kWhole ? static_cast<int16_t>(found)
-                                    : scan.dc[block]->SkippedValue(found);
-      if (*predictor != static_cast<int16_t>(*predictor)) return false;
+      ScanBits found{.bits = found_[2 * i], .count = 32};
+      if (!TakeDc(found, *scan.dc[block], predictor)) return false;
     }
     if (dc != nullptr) dc[i] = static_cast<int16_t>(*predictor);
     if (++block == scan.layout.blocks) block = 0;
@@ -71,15 +69,14 @@ bool BlockRunner::RunOver(size_t count, ScanBits* bits) {
     unsigned taken = 0;
     bool over = true;
     for (int step = 0; step < kSteps; ++step) {
-      const auto look = static_cast<uint32_t>(next >> (64 - kSkipBits));
-      const unsigned entry = table[look];
+      const unsigned entry = table[next >> (64 - kSkipBits)];
       const uint16_t* const other = tables_[state + 1];
       const unsigned far = at + SkipFar(entry);
       if (far >= kAcs) {
         over = false;
         break;
       }
-      found_[state] = look;
+      found_[state] = next;
       next <<= SkipLength(entry);
       taken += SkipLength(entry);
       // Neither condition is compiled to a branch.
@@ -104,9 +101,10 @@ bool BlockRunner::RunOver(size_t count, ScanBits* bits) {
 bool BlockRunner::RunOut(size_t* state, unsigned at, ScanBits* bits) {
   const size_t block = *state / 2 % scan_->layout.blocks;
   if (*state % 2 == 0) {
+    bits->Refill();
+    found_[*state] = bits->bits;
     int32_t difference = 0;
-    if (!DecodeDc(*bits, *scan_->dc[block], &difference)) return false;
-    found_[*state] = kWhole | static_cast<uint16_t>(difference);
+    if (!TakeDc(*bits, *scan_->dc[block], &difference)) return false;
   }
   *state = (*state | 1) + 1;
   return SkipAc(bits, *scan_->ac[block], at + 1);

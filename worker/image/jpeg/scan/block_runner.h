@@ -42,9 +42,8 @@ class BlockRunner {
   bool looks_over_ = false;
   // The DC table and the AC table of each block: the states of a run.
   std::array<const uint16_t*, 2 * kMostBlocks + 2> tables_{};
-  // For each state the bits of its last entry, or kWhole and a DC difference.
-  static constexpr uint32_t kWhole = 0x10000;
-  std::array<uint32_t, 2 * kMostBlocks + 1> found_{};
+  // For each state the bits from its last entry on.
+  std::array<uint64_t, 2 * kMostBlocks + 1> found_{};
 };
 
 }  // namespace leat::worker

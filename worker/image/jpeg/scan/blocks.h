@@ -70,11 +70,11 @@ inline bool DecodeAlone(ScanBits& scan, const AcTable& table,
 }
 
 // Decodes the begin of a block. Returns false if the code is wrong. Inline,
-// since it is called for each block.
-__attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
-                                                    const DcTable& dc,
-                                                    int32_t* predictor) {
-  scan.Refill();
+// since it is called for each block. REQUIRES: scan has 31 bits: a code has up
+// to 16, and its difference 15.
+__attribute__((always_inline)) inline bool TakeDc(ScanBits& scan,
+                                                  const DcTable& dc,
+                                                  int32_t* predictor) {
   int size = 0;
   if (const uint16_t entry = dc.Look(scan.bits); entry != 0) {
     size = entry >> 8;
@@ -87,8 +87,21 @@ __attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
     scan.Drop(length);
   }
   if (size > 15) return false;
-  if (size > 0) *predictor += ExtendedValue(scan.Take(size), size);
+  // ExtendedValue without a branch, since neither the sign nor a size of 0, whose
+  // value is 0, can be predicted.
+  const auto value = static_cast<int32_t>(scan.bits >> 1 >> (63 - size));
+  const auto below = static_cast<int32_t>((scan.bits >> 63) - 1);
+  *predictor += value + (below & (1 - (1 << size)));
+  scan.Drop(size);
   return *predictor == static_cast<JCOEF>(*predictor);
+}
+
+// The same with any number of bits.
+__attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
+                                                    const DcTable& dc,
+                                                    int32_t* predictor) {
+  scan.Refill();
+  return TakeDc(scan, dc, predictor);
 }
 
 // Returns false if the code is wrong; *bits is then unspecified.

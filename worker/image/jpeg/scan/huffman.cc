@@ -62,17 +62,11 @@ void DcTable::BuildOver() {
   if (looks_over_) return;
   over_.fill(kSkipNothing);
   code_.ForEachShort(kSkipBits, [&](uint32_t code, int length, uint8_t size) {
+    if (length + size > kMostSkipped) return;
     const int free = kSkipBits - length;
-    if (size > free) return;
-    const size_t first = size_t{code} << free;
-    for (size_t i = 0; i < size_t{1} << free; ++i) {
-      over_[first + i] = static_cast<uint16_t>(
-          static_cast<unsigned>(length + size) | kSkipTurns);
-      values_[first + i] = static_cast<int16_t>(
-          size == 0
-              ? 0
-              : ExtendedValue(static_cast<uint32_t>(i >> (free - size)), size));
-    }
+    std::fill_n(over_.begin() + (code << free), size_t{1} << free,
+                static_cast<uint16_t>(static_cast<unsigned>(length + size) |
+                                      kSkipTurns));
   });
   looks_over_ = true;
 }
@@ -123,7 +117,12 @@ bool AcTable::Build(const JHUFF_TBL& table) {
       });
   for (uint32_t next = 0; next < look_.size(); ++next) {
     const Coefficient& first = one[next];
-    if (!first.whole || first.ends) {
+    if (first.ends) {
+      // A zero in the next place changes nothing.
+      look_[next] = first.length | 1u << 6 | kEnd << 12;
+      continue;
+    }
+    if (!first.whole) {
       look_[next] = first.length | Entry::kAlone << 6 |
                     static_cast<uint32_t>(first.symbol) << 12;
       continue;

@@ -99,10 +99,8 @@ class DcTable {
   }
   const HuffmanCode& code() const { return code_; }
 
-  // The table of SkipLength entries. An entry's bits include the difference,
-  // which SkippedValue returns.
+  // The table of SkipLength entries. An entry's bits include the difference.
   const uint16_t* over() const { return over_.data(); }
-  int32_t SkippedValue(uint32_t bits) const { return values_[bits]; }
   // REQUIRES: Build was true.
   void BuildOver();
 
@@ -111,7 +109,6 @@ class DcTable {
   bool looks_over_ = false;
   std::array<uint16_t, size_t{1} << kDcLookupBits> look_{};
   SkipTable over_{};
-  std::array<int16_t, size_t{1} << kSkipBits> values_{};
 };
 
 class AcTable {
