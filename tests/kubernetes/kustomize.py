@@ -2,9 +2,9 @@
 """The part of kustomize that deploy/kubernetes uses, so that its result can be tested without kustomize.
 
 render(FOLDER) returns the objects. It supports resources, configMapGenerator (files; behavior create and merge),
-patches (strategic merge by path, with $patch: delete), images, namespace. Anything else is an error: a new feature
-must be added here first. A generated ConfigMap's name ends in a hash of its data, and so do references to it; the hash
-is not kustomize's own.
+patches (strategic merge by path, with $patch: delete; of the target's kind, which they may rename), images, namespace.
+Anything else is an error: a new feature must be added here first. A generated ConfigMap's name ends in a hash of its
+data, and so do references to it; the hash is not kustomize's own.
 """
 
 import copy
@@ -16,7 +16,8 @@ import yaml
 
 # The field by which a list of maps is merged, by the list's name; the first match counts.
 MERGE_KEYS = {"containers": "name", "initContainers": "name", "env": "name", "volumes": "name",
-              "volumeMounts": "mountPath", "ports": "containerPort", "tolerations": None, "args": None, "command": None}
+              "volumeMounts": "mountPath", "topologySpreadConstraints": "topologyKey", "ports": "containerPort",
+              "tolerations": None, "args": None, "command": None}
 CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 KNOWN = {"apiVersion", "kind", "namespace", "resources", "configMapGenerator", "patches", "images"}
 
@@ -124,10 +125,12 @@ def _build(folder):
             items.append(copy.deepcopy(item))
     _config_maps(folder, file.get("configMapGenerator", []), items)
     for patch in file.get("patches", []):
-        if set(patch) != {"path"}:
-            raise ValueError(f"{folder}: patches: {set(patch)}: this renderer knows path alone")
+        renames = {"target": {"kind": patch.get("target", {}).get("kind")}, "options": {"allowNameChange": True}}
+        if {key: value for key, value in patch.items() if key != "path"} not in ({}, renames):
+            raise ValueError(f"{folder}: patches: {patch}: this renderer knows path, and with it {renames}")
         for change in load(folder / patch["path"]):
-            at = [i for i, item in enumerate(items) if identity(item) == identity(change)]
+            at = [i for i, item in enumerate(items) if identity(item) == identity(change)
+                  or item["kind"] == renames["target"]["kind"]]
             if len(at) != 1:
                 raise ValueError(f"{folder}: {patch['path']}: no object {identity(change)}")
             items[at[0]] = merge(items[at[0]], change)
