@@ -153,6 +153,10 @@ def _name_config_maps(items):
         for volume in (pod_spec(item) or {}).get("volumes", []):
             if "configMap" in volume:
                 volume["configMap"]["name"] = names[volume["configMap"]["name"]]
+        # kustomize takes a Role's names for those of ConfigMaps, whatever resources its rule is about.
+        for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
+            if "resourceNames" in rule:
+                rule["resourceNames"] = [names.get(name, name) for name in rule["resourceNames"]]
 
 
 def render(folder):
