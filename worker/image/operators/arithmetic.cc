@@ -10,7 +10,6 @@
 #include "core/tensor/value_types.h"
 #include "worker/image/loops/operand.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/values.h"
 
 namespace leat::worker {
 namespace {
@@ -223,19 +222,22 @@ class Constant : public OperatorKernel {
   std::vector<std::byte> bytes_;
 };
 
+constexpr KernelMaker kArithmeticMakers[] = {
+    {"add", Binary::Make},        {"sub", Binary::Make},
+    {"mul", Binary::Make},        {"div", Binary::Make},
+    {"floordiv", Binary::Make},   {"min", Binary::Make},
+    {"max", Binary::Make},        {"lt", Binary::Make},
+    {"le", Binary::Make},         {"gt", Binary::Make},
+    {"ge", Binary::Make},         {"eq", Binary::Make},
+    {"ne", Binary::Make},         {"bitwise_and", Binary::Make},
+    {"bitwise_or", Binary::Make}, {"bitwise_xor", Binary::Make},
+    {"abs", Unary::Make},         {"invert", Unary::Make},
+    {"neg", Unary::Make},         {"where", Make<Where>},
+    {"constant", Make<Constant>},
+};
+
 }  // namespace
 
-KernelOr MakeBinary(const CheckedGraph& graph, uint32_t node) {
-  return Binary::Make(graph, node);
-}
-KernelOr MakeUnary(const CheckedGraph& graph, uint32_t node) {
-  return Unary::Make(graph, node);
-}
-KernelOr MakeWhere(const CheckedGraph&, uint32_t) {
-  return std::make_shared<Where>();
-}
-KernelOr MakeConstant(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Constant>(graph, node);
-}
+constinit const KernelTable kArithmeticKernels = kArithmeticMakers;
 
 }  // namespace leat::worker

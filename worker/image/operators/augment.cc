@@ -2,10 +2,9 @@
 //
 // augment, auto_augment, rand_augment, trivial_augment_wide and equalize: apply
 // operations, drawn per sample or given, to its image.
-#include "worker/image/operators/augment.h"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "core/status.h"
@@ -138,87 +137,68 @@ std::vector<AugmentationRange> Without(
   return suite;
 }
 
-class RandAugment final : public AugmentKernel {
+// Applies operations that are drawn for the sample.
+class DrawnAugment final : public AugmentKernel {
  public:
-  RandAugment(const CheckedGraph& graph, uint32_t node,
-              const Translations& translations)
-      : AugmentKernel(OptionsOf(graph, node, translations)),
-        suite_(Without(
-            RandAugmentSuite(ConstantArg<bool>(graph, node, "monotonic_mag"),
-                             translations.range),
-            ConstantArg<std::vector<std::string>>(graph, node, "excluded"))),
-        count_(ConstantArg<int64_t>(graph, node, "n")),
-        bin_(ConstantArg<int64_t>(graph, node, "m")),
-        bins_(ConstantArg<int64_t>(graph, node, "num_magnitude_bins")) {}
+  using Draw = std::function<AugmentationSteps(SampleRng*)>;
+
+  DrawnAugment(const Augmenter::Options& options, Draw draw)
+      : AugmentKernel(options), draw_(std::move(draw)) {}
 
   std::string Drawn(const OperatorCall& call) const override {
-    return TextOf(Draw(call.rng));
+    SampleRng rng = call.rng;
+    return TextOf(draw_(&rng));
   }
 
  private:
-  AugmentationSteps Draw(SampleRng rng) const {
-    return DrawRandAugment(suite_, count_, bin_, bins_, &rng);
-  }
   absl::StatusOr<AugmentationSteps> StepsOf(
       const OperatorCall& call) const override {
-    return Draw(call.rng);
+    SampleRng rng = call.rng;
+    return draw_(&rng);
   }
 
-  const std::vector<AugmentationRange> suite_;
-  const int64_t count_, bin_, bins_;
+  const Draw draw_;
 };
 
-class TrivialAugment final : public AugmentKernel {
- public:
-  TrivialAugment(const CheckedGraph& graph, uint32_t node,
-                 const Translations& translations)
-      : AugmentKernel(OptionsOf(graph, node, translations)),
-        suite_(Without(
-            TrivialAugmentSuite(translations.range),
-            ConstantArg<std::vector<std::string>>(graph, node, "excluded"))),
-        bins_(ConstantArg<int64_t>(graph, node, "num_magnitude_bins")) {}
+KernelOr MakeAutoAugment(const CheckedGraph& graph, uint32_t node) {
+  const auto translations = Translations::Of(graph, node, 250);
+  return std::make_shared<DrawnAugment>(
+      OptionsOf(graph, node, translations),
+      [policy =
+           AutoAugmentPolicy(ConstantArg<std::string>(graph, node, "policy"),
+                             translations.range)](SampleRng* rng) {
+        return DrawAutoAugment(policy, rng);
+      });
+}
 
-  std::string Drawn(const OperatorCall& call) const override {
-    return TextOf(Draw(call.rng));
-  }
+KernelOr MakeRandAugment(const CheckedGraph& graph, uint32_t node) {
+  const auto translations = Translations::Of(graph, node, 100);
+  return std::make_shared<DrawnAugment>(
+      OptionsOf(graph, node, translations),
+      [suite = Without(
+           RandAugmentSuite(ConstantArg<bool>(graph, node, "monotonic_mag"),
+                            translations.range),
+           ConstantArg<std::vector<std::string>>(graph, node, "excluded")),
+       count = ConstantArg<int64_t>(graph, node, "n"),
+       bin = ConstantArg<int64_t>(graph, node, "m"),
+       bins = ConstantArg<int64_t>(graph, node, "num_magnitude_bins")](
+          SampleRng* rng) {
+        return DrawRandAugment(suite, count, bin, bins, rng);
+      });
+}
 
- private:
-  AugmentationSteps Draw(SampleRng rng) const {
-    return AugmentationSteps{DrawTrivialAugment(suite_, bins_, &rng)};
-  }
-  absl::StatusOr<AugmentationSteps> StepsOf(
-      const OperatorCall& call) const override {
-    return Draw(call.rng);
-  }
-
-  const std::vector<AugmentationRange> suite_;
-  const int64_t bins_;
-};
-
-class AutoAugment final : public AugmentKernel {
- public:
-  AutoAugment(const CheckedGraph& graph, uint32_t node,
-              const Translations& translations)
-      : AugmentKernel(OptionsOf(graph, node, translations)),
-        policy_(
-            AutoAugmentPolicy(ConstantArg<std::string>(graph, node, "policy"),
-                              translations.range)) {}
-
-  std::string Drawn(const OperatorCall& call) const override {
-    return TextOf(Draw(call.rng));
-  }
-
- private:
-  AugmentationSteps Draw(SampleRng rng) const {
-    return DrawAutoAugment(policy_, &rng);
-  }
-  absl::StatusOr<AugmentationSteps> StepsOf(
-      const OperatorCall& call) const override {
-    return Draw(call.rng);
-  }
-
-  const std::vector<SubPolicy> policy_;
-};
+KernelOr MakeTrivialAugment(const CheckedGraph& graph, uint32_t node) {
+  const auto translations = Translations::Of(graph, node, 32);
+  return std::make_shared<DrawnAugment>(
+      OptionsOf(graph, node, translations),
+      [suite = Without(
+           TrivialAugmentSuite(translations.range),
+           ConstantArg<std::vector<std::string>>(graph, node, "excluded")),
+       bins = ConstantArg<int64_t>(graph, node, "num_magnitude_bins")](
+          SampleRng* rng) {
+        return AugmentationSteps{DrawTrivialAugment(suite, bins, rng)};
+      });
+}
 
 class EqualizeKernel final : public OperatorKernel {
  public:
@@ -232,25 +212,16 @@ class EqualizeKernel final : public OperatorKernel {
   }
 };
 
+constexpr KernelMaker kAugmentMakers[] = {
+    {"augment", Make<Augment>},
+    {"auto_augment", MakeAutoAugment},
+    {"equalize", Make<EqualizeKernel>},
+    {"rand_augment", MakeRandAugment},
+    {"trivial_augment_wide", MakeTrivialAugment},
+};
+
 }  // namespace
 
-KernelOr MakeAugment(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Augment>(graph, node);
-}
-KernelOr MakeAutoAugment(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<AutoAugment>(graph, node,
-                                       Translations::Of(graph, node, 250));
-}
-KernelOr MakeEqualize(const CheckedGraph&, uint32_t) {
-  return std::make_shared<EqualizeKernel>();
-}
-KernelOr MakeRandAugment(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<RandAugment>(graph, node,
-                                       Translations::Of(graph, node, 100));
-}
-KernelOr MakeTrivialAugment(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<TrivialAugment>(graph, node,
-                                          Translations::Of(graph, node, 32));
-}
+constinit const KernelTable kAugmentKernels = kAugmentMakers;
 
 }  // namespace leat::worker

@@ -7,21 +7,15 @@
 #include "worker/image/formulas/beta.h"
 #include "worker/image/formulas/cutmix.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/values.h"
 
 namespace leat::worker {
 namespace {
 
-class Beta final : public OperatorKernel {
+class Beta final : public ScalarKernel {
  public:
   Beta(const CheckedGraph& graph, uint32_t node)
       : alpha_(FloatArg::Of(graph, node, "alpha")),
         beta_(FloatArg::Of(graph, node, "beta")) {}
-
-  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
-    result->rank = 0;
-    return absl::OkStatus();
-  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
@@ -98,15 +92,10 @@ class CutMix final : public OperatorKernel {
   CutMixArgs args_;
 };
 
-class ShareOfCutMix final : public OperatorKernel {
+class ShareOfCutMix final : public ScalarKernel {
  public:
   ShareOfCutMix(const CheckedGraph& graph, uint32_t node)
       : args_(graph, node) {}
-
-  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
-    result->rank = 0;
-    return absl::OkStatus();
-  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
@@ -121,16 +110,14 @@ class ShareOfCutMix final : public OperatorKernel {
   CutMixArgs args_;
 };
 
+constexpr KernelMaker kBatchMakers[] = {
+    {"beta", Make<Beta>},
+    {"cutmix_paste", Make<CutMix>},
+    {"cutmix_share", Make<ShareOfCutMix>},
+};
+
 }  // namespace
 
-KernelOr MakeBeta(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Beta>(graph, node);
-}
-KernelOr MakeCutMix(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<CutMix>(graph, node);
-}
-KernelOr MakeCutMixShare(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<ShareOfCutMix>(graph, node);
-}
+constinit const KernelTable kBatchKernels = kBatchMakers;
 
 }  // namespace leat::worker

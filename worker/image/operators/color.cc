@@ -10,7 +10,6 @@
 #include "worker/image/formulas/color_matrix.h"
 #include "worker/image/loops/values.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/values.h"
 
 namespace leat::worker {
 namespace {
@@ -221,16 +220,19 @@ class ColorSpaceConversion : public OperatorKernel {
   bool gray_input_, gray_result_;
 };
 
+constexpr KernelMaker kColorMakers[] = {
+    {"brightness", Make<BrightnessContrast>},
+    {"brightness_contrast", Make<BrightnessContrast>},
+    {"contrast", Make<BrightnessContrast>},
+    {"color_twist", Make<ColorTwist>},
+    {"hsv", Make<ColorTwist>},
+    {"hue", Make<ColorTwist>},
+    {"saturation", Make<ColorTwist>},
+    {"color_space_conversion", Make<ColorSpaceConversion>},
+};
+
 }  // namespace
 
-KernelOr MakeBrightnessContrast(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<BrightnessContrast>(graph, node);
-}
-KernelOr MakeColorTwist(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<ColorTwist>(graph, node);
-}
-KernelOr MakeColorSpaceConversion(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<ColorSpaceConversion>(graph, node);
-}
+constinit const KernelTable kColorKernels = kColorMakers;
 
 }  // namespace leat::worker

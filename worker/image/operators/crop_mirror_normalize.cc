@@ -13,7 +13,6 @@
 #include "core/status.h"
 #include "core/tensor/pointwise.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/geometry.h"
 #include "worker/image/operators/sample_flag.h"
 
 namespace leat::worker {
@@ -211,10 +210,13 @@ class CropMirrorNormalize final : public OperatorKernel {
   std::vector<std::byte> table_;
 };
 
+constexpr KernelMaker kCropMirrorNormalizeMakers[] = {
+    {"crop_mirror_normalize", Make<CropMirrorNormalize>},
+};
+
 }  // namespace
 
-KernelOr MakeCropMirrorNormalize(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<CropMirrorNormalize>(graph, node);
-}
+constinit const KernelTable kCropMirrorNormalizeKernels =
+    kCropMirrorNormalizeMakers;
 
 }  // namespace leat::worker

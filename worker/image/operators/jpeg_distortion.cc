@@ -17,7 +17,6 @@ extern "C" {
 
 #include "core/status.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/geometry.h"
 
 namespace leat::worker {
 namespace {
@@ -144,10 +143,12 @@ class JpegDistortion final : public OperatorKernel {
   const FloatArg quality_;
 };
 
+constexpr KernelMaker kJpegDistortionMakers[] = {
+    {"jpeg_compression_distortion", Make<JpegDistortion>},
+};
+
 }  // namespace
 
-KernelOr MakeJpegDistortion(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<JpegDistortion>(graph, node);
-}
+constinit const KernelTable kJpegDistortionKernels = kJpegDistortionMakers;
 
 }  // namespace leat::worker

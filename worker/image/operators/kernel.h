@@ -3,14 +3,15 @@
 // OperatorKernel: computes an operator of a pipeline on the CPU, one sample at
 // a time.
 //
-// There is one class per operator; all.cc has the table of all. Operators that
-// are fused with a decode (crop, resize, ...) are not among them.
+// There is one class per operator, and a table of makers per family. Operators
+// that are fused with a decode (crop, resize, ...) are not among them.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,9 +60,49 @@ class OperatorKernel {
   virtual std::string Drawn(const OperatorCall& call) const { return ""; }
 };
 
+// A kernel whose result is a scalar.
+class ScalarKernel : public OperatorKernel {
+ public:
+  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
+    result->rank = 0;
+    return absl::OkStatus();
+  }
+};
+
+using KernelOr = absl::StatusOr<std::shared_ptr<const OperatorKernel>>;
+
 // Returns the kernel of a node; nullptr: it has none here. Arguments are
 // constants of the node or, if per sample, values of the call.
-absl::StatusOr<std::shared_ptr<const OperatorKernel>> MakeOperatorKernel(
-    const CheckedGraph& graph, uint32_t node);
+KernelOr MakeOperatorKernel(const CheckedGraph& graph, uint32_t node);
+
+// --- The tables of kernels, one in each family's file -----------------------
+
+struct KernelMaker {
+  std::string_view op;
+  // REQUIRES: the node has that operator.
+  KernelOr (*make)(const CheckedGraph& graph, uint32_t node);
+};
+using KernelTable = std::span<const KernelMaker>;
+
+// Makes a Kernel of a node, or of nothing if it depends on no argument.
+template <class Kernel>
+KernelOr Make(const CheckedGraph& graph, uint32_t node) {
+  if constexpr (std::is_default_constructible_v<Kernel>)
+    return std::make_shared<Kernel>();
+  else
+    return std::make_shared<Kernel>(graph, node);
+}
+
+extern const KernelTable kArithmeticKernels;
+extern const KernelTable kAugmentKernels;
+extern const KernelTable kBatchKernels;
+extern const KernelTable kColorKernels;
+extern const KernelTable kCropMirrorNormalizeKernels;
+extern const KernelTable kJpegDistortionKernels;
+extern const KernelTable kPeekKernels;
+extern const KernelTable kPlaceKernels;
+extern const KernelTable kRandomKernels;
+extern const KernelTable kTableKernels;
+extern const KernelTable kWarpKernels;
 
 }  // namespace leat::worker

@@ -5,7 +5,6 @@
 
 #include "worker/image/codecs/codec.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/geometry.h"
 #include "worker/image/operators/image_size.h"
 #include "worker/image/resample/geometry.h"
 
@@ -14,7 +13,8 @@ namespace {
 
 class PeekShape final : public OperatorKernel {
  public:
-  explicit PeekShape(bool orient) : orient_(orient) {}
+  PeekShape(const CheckedGraph& graph, uint32_t node)
+      : orient_(ConstantArg<bool>(graph, node, "orient")) {}
 
   absl::Status Shape(const OperatorCall&, Tensor* result) const override {
     result->rank = 1;
@@ -54,14 +54,13 @@ class StoredBytes final : public OperatorKernel {
   }
 };
 
+constexpr KernelMaker kPeekMakers[] = {
+    {"peek_shape", Make<PeekShape>},
+    {"stored_bytes", Make<StoredBytes>},
+};
+
 }  // namespace
 
-KernelOr MakePeekShape(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<PeekShape>(ConstantArg<bool>(graph, node, "orient"));
-}
-
-KernelOr MakeStoredBytes(const CheckedGraph&, uint32_t) {
-  return std::make_shared<StoredBytes>();
-}
+constinit const KernelTable kPeekKernels = kPeekMakers;
 
 }  // namespace leat::worker

@@ -10,7 +10,6 @@
 #include "core/status.h"
 #include "worker/image/loops/box_copy.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/geometry.h"
 #include "worker/image/operators/sample_flag.h"
 
 namespace leat::worker {
@@ -71,7 +70,9 @@ class Pad final : public OperatorKernel {
 
 class Reshape final : public OperatorKernel {
  public:
-  Reshape(const Ints& shape, const Ints& axes) : shape_(shape), axes_(axes) {}
+  Reshape(const CheckedGraph& graph, uint32_t node)
+      : shape_(ConstantArg<Ints>(graph, node, "shape")),
+        axes_(ConstantArg<Ints>(graph, node, "axes")) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     const Tensor& in = *call.inputs[0];
@@ -95,7 +96,8 @@ class Reshape final : public OperatorKernel {
 
 class Length final : public OperatorKernel {
  public:
-  explicit Length(int64_t axis) : axis_(static_cast<size_t>(axis)) {}
+  Length(const CheckedGraph& graph, uint32_t node)
+      : axis_(static_cast<size_t>(ConstantArg<int64_t>(graph, node, "axis"))) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     result->rank = 0;
@@ -280,21 +282,10 @@ int RankOfInput(const CheckedGraph& graph, uint32_t node) {
   return static_cast<int>(InputType(graph, node, 0).shape.size());
 }
 
-}  // namespace
-
 KernelOr MakePad(const CheckedGraph& graph, uint32_t node) {
   ASSIGN_OR_RETURN(auto rules,
                    PadRules(graph.graph.nodes[node], RankOfInput(graph, node)));
   return std::make_shared<Pad>(graph, node, std::move(rules));
-}
-
-KernelOr MakeLength(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Length>(ConstantArg<int64_t>(graph, node, "axis"));
-}
-
-KernelOr MakeReshape(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Reshape>(ConstantArg<Ints>(graph, node, "shape"),
-                                   ConstantArg<Ints>(graph, node, "axes"));
 }
 
 KernelOr MakeSlice(const CheckedGraph& graph, uint32_t node) {
@@ -309,5 +300,14 @@ KernelOr MakeErase(const CheckedGraph& graph, uint32_t node) {
       auto axes, AxesOf(graph.graph.nodes[node], rank, std::max(1, rank - 1)));
   return std::make_shared<Erase>(graph, node, std::move(axes));
 }
+
+constexpr KernelMaker kPlaceMakers[] = {
+    {"pad", MakePad},     {"length", Make<Length>}, {"reshape", Make<Reshape>},
+    {"slice", MakeSlice}, {"erase", MakeErase},
+};
+
+}  // namespace
+
+constinit const KernelTable kPlaceKernels = kPlaceMakers;
 
 }  // namespace leat::worker

@@ -14,7 +14,6 @@
 #include "worker/image/formulas/exact_math.h"
 #include "worker/image/loops/values.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/values.h"
 
 namespace leat::worker {
 namespace {
@@ -37,16 +36,7 @@ void AddNormals(const uint32_t* words, size_t pairs, float mean,
   run(words, pairs, mean, deviation, values);
 }
 
-// An operator whose result is a scalar.
-class Scalar : public OperatorKernel {
- public:
-  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
-    result->rank = 0;
-    return absl::OkStatus();
-  }
-};
-
-class Normal : public Scalar {
+class Normal : public ScalarKernel {
  public:
   Normal(const CheckedGraph& graph, uint32_t node)
       : mean_(FloatArg::Of(graph, node, "mean")),
@@ -69,7 +59,7 @@ class Normal : public Scalar {
   FloatArg mean_, deviation_;
 };
 
-class ChoiceOf : public Scalar {
+class ChoiceOf : public ScalarKernel {
  public:
   ChoiceOf(const CheckedGraph& graph, uint32_t node)
       : values_(ConstantArg<std::vector<double>>(graph, node, "values")) {
@@ -315,22 +305,16 @@ class SaltAndPepper : public OperatorKernel {
   std::byte salt_[8] = {}, pepper_[8] = {};
 };
 
+constexpr KernelMaker kRandomMakers[] = {
+    {"normal", Make<Normal>},
+    {"choice", Make<ChoiceOf>},
+    {"noise_gaussian", Make<GaussianNoise>},
+    {"noise_shot", Make<ShotNoise>},
+    {"noise_salt_and_pepper", Make<SaltAndPepper>},
+};
+
 }  // namespace
 
-KernelOr MakeNormal(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Normal>(graph, node);
-}
-KernelOr MakeChoice(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<ChoiceOf>(graph, node);
-}
-KernelOr MakeGaussianNoise(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<GaussianNoise>(graph, node);
-}
-KernelOr MakeShotNoise(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<ShotNoise>(graph, node);
-}
-KernelOr MakeSaltAndPepper(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<SaltAndPepper>(graph, node);
-}
+constinit const KernelTable kRandomKernels = kRandomMakers;
 
 }  // namespace leat::worker

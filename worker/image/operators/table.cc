@@ -7,7 +7,6 @@
 #include "worker/image/formulas/statistics.h"
 #include "worker/image/loops/values.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/values.h"
 
 namespace leat::worker {
 namespace {
@@ -300,16 +299,14 @@ class Standardize : public OperatorKernel {
   float shift_;
 };
 
+constexpr KernelMaker kTableMakers[] = {
+    {"lookup_table", Make<Lookup>},
+    {"one_hot", Make<OneHot>},
+    {"standardize", Make<Standardize>},
+};
+
 }  // namespace
 
-KernelOr MakeLookup(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Lookup>(graph, node);
-}
-KernelOr MakeOneHot(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<OneHot>(graph, node);
-}
-KernelOr MakeStandardize(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Standardize>(graph, node);
-}
+constinit const KernelTable kTableKernels = kTableMakers;
 
 }  // namespace leat::worker

@@ -10,7 +10,6 @@
 #include "worker/image/formulas/affine.h"
 #include "worker/image/formulas/exact_math.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/geometry.h"
 
 namespace leat::worker {
 namespace {
@@ -234,12 +233,6 @@ class GaussianBlur final : public OperatorKernel {
   const int64_t window_;
 };
 
-}  // namespace
-
-KernelOr MakeRotate(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Rotate>(graph, node);
-}
-
 KernelOr MakeWarpAffine(const CheckedGraph& graph, uint32_t node) {
   const auto& m = ConstantArg<Floats>(graph, node, "matrix");
   Affine matrix{m[0], m[1], m[2], m[3], m[4], m[5]};
@@ -250,8 +243,14 @@ KernelOr MakeWarpAffine(const CheckedGraph& graph, uint32_t node) {
   return std::make_shared<WarpAffine>(graph, node, matrix);
 }
 
-KernelOr MakeGaussianBlur(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<GaussianBlur>(graph, node);
-}
+constexpr KernelMaker kWarpMakers[] = {
+    {"rotate", Make<Rotate>},
+    {"warp_affine", MakeWarpAffine},
+    {"gaussian_blur", Make<GaussianBlur>},
+};
+
+}  // namespace
+
+constinit const KernelTable kWarpKernels = kWarpMakers;
 
 }  // namespace leat::worker
