@@ -88,10 +88,8 @@ absl::Status AddBoxes(const Step& step, const KernelStep& operation,
       builder->NewResult(step.node), std::vector{in}, map,
       [step, room, in](const StageRow& row, const StageMemory& memory,
                        MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(const DeviceForm form,
-                         FormOf(step, std::get<KernelStep>(step.what), row));
-        return BindBoxes(std::get<BoxForm>(form), room, row.SizesOf(in), memory,
-                         map);
+        ASSIGN_OR_RETURN(const auto form, FormFor<BoxForm>(step, row));
+        return BindBoxes(form, room, row.SizesOf(in), memory, map);
       },
       room.bytes()));
   return absl::OkStatus();
@@ -110,9 +108,8 @@ absl::Status AddPaste(const Step& step, const KernelStep& operation,
       builder->NewResult(step.node), std::move(operands), map,
       [step](const StageRow& row, const StageMemory& memory,
              MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(const DeviceForm form,
-                         FormOf(step, std::get<KernelStep>(step.what), row));
-        const StageBox box = BoxOf(std::get<PasteForm>(form).box, 3);
+        ASSIGN_OR_RETURN(const auto form, FormFor<PasteForm>(step, row));
+        const StageBox box = BoxOf(form.box, 3);
         memcpy(memory.extra, &box, sizeof box);
         map->table = memory.extra_at;
         return absl::OkStatus();

@@ -11,12 +11,9 @@
 namespace leat::worker {
 namespace {
 
-using KernelFamily = absl::Status (*)(const Step&, const KernelStep&,
-                                      StageBuilder*);
-
 struct FamilyOf {
   std::string_view op;
-  KernelFamily add;
+  KernelFamily* add;
 };
 
 // The host computes operators without a line here.
@@ -129,8 +126,8 @@ Sizes StageRow::SizesOf(const StageTensor& tensor) const {
   return {value.dims.data(), static_cast<size_t>(value.rank)};
 }
 
-absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
-                                  const StageRow& row) {
+absl::StatusOr<DeviceForm> FormOf(const Step& step, const StageRow& row) {
+  const auto& operation = std::get<KernelStep>(step.what);
   absl::InlinedVector<const Tensor*, 4> inputs, args;
   for (const uint32_t input : operation.inputs)
     inputs.push_back(&row.values()[input]);
@@ -143,8 +140,7 @@ absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
 absl::StatusOr<const DeviceForm*> StageRow::FormOnce(const Step& step) const {
   if (form_of_ != step.node) {
     form_of_ = kNoValue;
-    ASSIGN_OR_RETURN(form_,
-                     FormOf(step, std::get<KernelStep>(step.what), *this));
+    ASSIGN_OR_RETURN(form_, FormOf(step, *this));
     form_of_ = step.node;
   }
   return &form_;

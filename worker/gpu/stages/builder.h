@@ -87,32 +87,21 @@ absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
                        StageBuilder* builder);
 
 // Each function adds the steps of one family that AddStages passes to it.
-absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
-                           StageBuilder* builder);
-absl::Status AddLookup(const Step& step, const KernelStep& operation,
-                       StageBuilder* builder);
-absl::Status AddOneHot(const Step& step, const KernelStep& operation,
-                       StageBuilder* builder);
-absl::Status AddLinear(const Step& step, const KernelStep& operation,
-                       StageBuilder* builder);
-absl::Status AddMatrix(const Step& step, const KernelStep& operation,
-                       StageBuilder* builder);
-absl::Status AddBoxes(const Step& step, const KernelStep& operation,
-                      StageBuilder* builder);
-absl::Status AddPaste(const Step& step, const KernelStep& operation,
-                      StageBuilder* builder);
-absl::Status AddWarp(const Step& step, const KernelStep& operation,
-                     StageBuilder* builder);
-absl::Status AddBlur(const Step& step, const KernelStep& operation,
-                     StageBuilder* builder);
-absl::Status AddWindow(const Step& step, const KernelStep& operation,
-                       StageBuilder* builder);
-absl::Status AddNoise(const Step& step, const KernelStep& operation,
-                      StageBuilder* builder);
-absl::Status AddAugment(const Step& step, const KernelStep& operation,
-                        StageBuilder* builder);
-absl::Status AddStandard(const Step& step, const KernelStep& operation,
-                         StageBuilder* builder);
+using KernelFamily = absl::Status(const Step& step, const KernelStep& operation,
+                                  StageBuilder* builder);
+KernelFamily AddArithmetic;
+KernelFamily AddLookup;
+KernelFamily AddOneHot;
+KernelFamily AddLinear;
+KernelFamily AddMatrix;
+KernelFamily AddBoxes;
+KernelFamily AddPaste;
+KernelFamily AddWarp;
+KernelFamily AddBlur;
+KernelFamily AddWindow;
+KernelFamily AddNoise;
+KernelFamily AddAugment;
+KernelFamily AddStandard;
 absl::Status AddReshape(const Step& step, uint32_t input,
                         StageBuilder* builder);
 absl::Status AddView(const Step& step, const ImageStep& image,

@@ -160,9 +160,7 @@ absl::Status AddLinear(const Step& step, const KernelStep& operation,
       std::vector{builder->TensorOf(operation.inputs[0])}, map,
       [step](const StageRow& row, const StageMemory&,
              MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(const DeviceForm form,
-                         FormOf(step, std::get<KernelStep>(step.what), row));
-        const auto& linear = std::get<LinearForm>(form);
+        ASSIGN_OR_RETURN(const auto linear, FormFor<LinearForm>(step, row));
         map->factor = linear.factor;
         map->constant = linear.constant;
         return absl::OkStatus();

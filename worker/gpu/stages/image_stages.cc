@@ -15,6 +15,7 @@
 #include "worker/gpu/layout/table_copy.h"
 #include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/map_stage.h"
+#include "worker/gpu/stages/row_stage.h"
 
 namespace leat::worker {
 namespace {
@@ -28,49 +29,6 @@ constexpr uint64_t kMostTaps = uint64_t{1} << 21;
 // The tables' room if sizes differ from row to row: enough for sides of up to
 // 2,400 pixels to 224 with linear, of up to 800 with lanczos3.
 constexpr uint64_t kRowTableBytes = uint64_t{24} << 10;
-
-// A stage with one operand.
-class ImageStage : public Stage {
- public:
-  ImageStage(StageKind kind, const Step& step, StageTensor in, StageTensor out,
-             uint32_t threads)
-      : Stage(kind, std::move(out), threads), step_(step), in_(std::move(in)) {}
-
-  std::vector<const StageTensor*> operands() const override { return {&in_}; }
-
- protected:
-  template <class Form>
-  absl::StatusOr<Form> FormFor(const StageRow& row) const {
-    ASSIGN_OR_RETURN(DeviceForm form,
-                     FormOf(step_, std::get<KernelStep>(step_.what), row));
-    if (auto* of_kind = std::get_if<Form>(&form)) return std::move(*of_kind);
-    return Internal("node {} has another form", step_.node);
-  }
-  template <class Descriptor>
-  static absl::Status Write(const Descriptor& descriptor,
-                            const StageMemory& memory) {
-    memcpy(memory.descriptor, &descriptor, sizeof descriptor);
-    return absl::OkStatus();
-  }
-
-  const Step step_;
-  const StageTensor in_;
-};
-
-class PixelsStage final : public ImageStage {
- public:
-  PixelsStage(const Step& step, const StageTensor& in, const StageTensor& out)
-      : ImageStage(StageKind::kPixels, step, in, out, PixelThreadsFor(out)) {}
-
-  size_t descriptor_bytes() const override { return sizeof(PixelsRow); }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    ASSIGN_OR_RETURN(const MatrixForm form, FormFor<MatrixForm>(row));
-    PixelsRow pixels = PixelsRowOf(form, row, in_, out());
-    pixels.head = HeadOf(PixelsOf(row.SizesOf(out())));
-    return Write(pixels, memory);
-  }
-};
 
 // --- Views ------------------------------------------------------------------
 
@@ -105,84 +63,80 @@ absl::Status PlaceWindow(const View& view, Sizes in, MapRow* map) {
   return absl::OkStatus();
 }
 
-class ResampleStage final : public ImageStage {
- public:
-  ResampleStage(const Step& step, const StageTensor& in, const StageTensor& out,
-                size_t table_bytes)
-      : ImageStage(StageKind::kResample, step, in, out,
-                   out.by_row() ? 0 : StripsOf(out.shape)),
-        table_bytes_(table_bytes) {}
+uint32_t StripsOf(Sizes image) {
+  return FusedStrips(static_cast<uint32_t>(image[1]),
+                     static_cast<uint32_t>(image[0]));
+}
 
-  size_t descriptor_bytes() const override { return sizeof(ResampleRow); }
-  size_t extra_bytes() const override { return table_bytes_; }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    const Sizes in = row.SizesOf(in_), out_sizes = row.SizesOf(out());
-    ASSIGN_OR_RETURN(const View view, ViewFor(std::get<ImageStep>(step_.what),
-                                              in, out_sizes, row));
+// Makes the descriptors of a resampled view, with tables in the stage's memory.
+struct Resampling {
+  absl::StatusOr<ResampleRow> RowOf(const StageRow& row,
+                                    const StageMemory& memory) const {
+    const Sizes sizes = row.SizesOf(in), out_sizes = row.SizesOf(out);
+    ASSIGN_OR_RETURN(const View view, ViewFor(std::get<ImageStep>(step.what),
+                                              sizes, out_sizes, row));
     const ImageSize size = view.size();
     ResampleRow result{.head = HeadOf(StripsOf(out_sizes)),
                        .view = {.width = static_cast<uint32_t>(size.width),
                                 .height = static_cast<uint32_t>(size.height)},
                        .tables = memory.extra_at,
-                       .channels = static_cast<uint32_t>(in[2])};
+                       .channels = static_cast<uint32_t>(sizes[2])};
     Rect part;
     if (view.by_dali()) {
-      ASSIGN_OR_RETURN(part, WriteDali(view, in, memory, &result.from));
+      ASSIGN_OR_RETURN(part, WriteDali(view, sizes, memory, &result.from));
     } else {
-      ASSIGN_OR_RETURN(part, WriteTables(view, in, memory, &result.from));
+      ASSIGN_OR_RETURN(part, WriteTables(view, sizes, memory, &result.from));
     }
-    const int64_t pitch = in[1] * in[2];
-    result.from.step_x = static_cast<int32_t>(in[2]);
+    const int64_t pitch = sizes[1] * sizes[2];
+    result.from.step_x = static_cast<int32_t>(sizes[2]);
     result.from.step_y = static_cast<int32_t>(pitch);
     result.from.step_c = 1;
-    result.from.source = row.AddressOf(in_) +
-                         static_cast<uint64_t>(part.y * pitch + part.x * in[2]);
-    return Write(result, memory);
+    result.from.source =
+        row.AddressOf(in) +
+        static_cast<uint64_t>(part.y * pitch + part.x * sizes[2]);
+    return result;
   }
 
- private:
-  static uint32_t StripsOf(Sizes image) {
-    return FusedStrips(static_cast<uint32_t>(image[1]),
-                       static_cast<uint32_t>(image[0]));
-  }
-  absl::Status CheckRoom(uint64_t bytes, Sizes in, int across, int down) const {
+  absl::Status CheckRoom(uint64_t bytes, Sizes sizes, int across,
+                         int down) const {
     const auto taps =
         static_cast<uint64_t>(across) *
-        static_cast<uint64_t>(std::min(in[0], int64_t{kStripRows} * down));
-    if (bytes <= table_bytes_ && taps <= kMostTaps) return absl::OkStatus();
+        static_cast<uint64_t>(std::min(sizes[0], int64_t{kStripRows} * down));
+    if (bytes <= table_bytes && taps <= kMostTaps) return absl::OkStatus();
     return ResourceExhausted(
         "resampling takes tables of {} bytes and {} pixels in one thread",
         bytes, taps);
   }
   // Both functions return the part that is read.
-  absl::StatusOr<Rect> WriteTables(const View& view, Sizes in,
+  absl::StatusOr<Rect> WriteTables(const View& view, Sizes sizes,
                                    const StageMemory& memory,
                                    FusedRow* row) const {
     const int across = ResampleTable::MostTaps(view.across());
     const int down = ResampleTable::MostTaps(view.down());
     const ImageSize size = view.size();
     RETURN_IF_ERROR(CheckRoom(TableBytes(size.width, across, size.height, down),
-                              in, across, down));
+                              sizes, across, down));
     ResampleTable horizontal, vertical;
     const Rect part = BuildTables(view, &horizontal, &vertical);
     CopyTables(horizontal, vertical, view.mirror_y(), memory.extra, 0, row);
     return part;
   }
-  absl::StatusOr<Rect> WriteDali(const View& view, Sizes in,
+  absl::StatusOr<Rect> WriteDali(const View& view, Sizes sizes,
                                  const StageMemory& memory,
                                  FusedRow* row) const {
     DaliTable across, down;
     across.SetAxis(view.across());
     down.SetAxis(view.down());
-    RETURN_IF_ERROR(CheckRoom(DaliTableBytes(across, down, view.size()), in,
+    RETURN_IF_ERROR(CheckRoom(DaliTableBytes(across, down, view.size()), sizes,
                               across.taps(), down.taps()));
     const Rect part = BuildDaliTables(view, &across, &down);
     CopyDaliTables(across, down, view.mirror_y(), memory.extra, 0, row);
     return part;
   }
 
-  const size_t table_bytes_;
+  Step step;
+  StageTensor in, out;
+  size_t table_bytes;
 };
 
 // Returns the bytes of the tables of any view of the image; kUnimplemented: too
@@ -214,59 +168,29 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
   return static_cast<size_t>(most);
 }
 
-// --- Warps and blur ---------------------------------------------------------
+// --- Blur -------------------------------------------------------------------
 
-class WarpStage final : public ImageStage {
- public:
-  WarpStage(const Step& step, const StageTensor& in, const StageTensor& out)
-      : ImageStage(StageKind::kWarp, step, in, out, PixelThreadsFor(out)) {}
-
-  size_t descriptor_bytes() const override { return sizeof(WarpRow); }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    ASSIGN_OR_RETURN(const WarpForm form, FormFor<WarpForm>(row));
-    WarpRow warp = WarpRowOf(form, row, in_, out());
-    warp.head = HeadOf(PixelsOf(row.SizesOf(out())));
-    return Write(warp, memory);
-  }
-};
-
-class BlurStage final : public ImageStage {
- public:
-  BlurStage(const Step& step, const StageTensor& in, const StageTensor& out,
-            bool across)
-      : ImageStage(StageKind::kBlur, step, in, out, ThreadsFor(out)),
-        across_(across) {}
-
-  size_t descriptor_bytes() const override { return sizeof(BlurRow); }
-  size_t extra_bytes() const override {
-    return kMostBlurWeights * sizeof(float);
-  }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    ASSIGN_OR_RETURN(const BlurForm form, FormFor<BlurForm>(row));
-    if (form.weights.size() > kMostBlurWeights)
-      return ResourceExhausted("a blur of {} weights, over the limit of {}",
-                               form.weights.size(), kMostBlurWeights);
-    memcpy(memory.extra, form.weights.data(),
-           form.weights.size() * sizeof(float));
-    const Sizes sizes = row.SizesOf(in_);
-    return Write(
-        BlurRow{.head = HeadOf(ElementsOf(sizes)),
-                .in = row.AddressOf(in_),
-                .in_dtype = in_.dtype,
-                .across = across_,
-                .radius = static_cast<int32_t>(form.weights.size()) - 1,
-                .weights = memory.extra_at,
-                .height = static_cast<int32_t>(sizes[0]),
-                .width = static_cast<int32_t>(sizes[1]),
-                .channels = static_cast<int32_t>(sizes[2])},
-        memory);
-  }
-
- private:
-  const bool across_;
-};
+// One pass of a blur.
+absl::StatusOr<BlurRow> BlurRowOf(const Step& step, const StageTensor& in,
+                                  bool across, const StageRow& row,
+                                  const StageMemory& memory) {
+  ASSIGN_OR_RETURN(const auto form, FormFor<BlurForm>(step, row));
+  if (form.weights.size() > kMostBlurWeights)
+    return ResourceExhausted("a blur of {} weights, over the limit of {}",
+                             form.weights.size(), kMostBlurWeights);
+  memcpy(memory.extra, form.weights.data(),
+         form.weights.size() * sizeof(float));
+  const Sizes sizes = row.SizesOf(in);
+  return BlurRow{.head = HeadOf(ElementsOf(sizes)),
+                 .in = row.AddressOf(in),
+                 .in_dtype = in.dtype,
+                 .across = across,
+                 .radius = static_cast<int32_t>(form.weights.size()) - 1,
+                 .weights = memory.extra_at,
+                 .height = static_cast<int32_t>(sizes[0]),
+                 .width = static_cast<int32_t>(sizes[1]),
+                 .channels = static_cast<int32_t>(sizes[2])};
+}
 
 }  // namespace
 
@@ -278,7 +202,8 @@ absl::Status WantChannels(const StageTensor& image, int64_t most) {
 
 PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
                       const StageTensor& in, const StageTensor& out) {
-  return {.in = row.AddressOf(in),
+  return {.head = HeadOf(PixelsOf(row.SizesOf(out))),
+          .in = row.AddressOf(in),
           .in_dtype = in.dtype,
           .in_channels = static_cast<uint32_t>(in.shape[2]),
           .channels = static_cast<uint32_t>(out.shape[2]),
@@ -288,7 +213,8 @@ PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
 WarpRow WarpRowOf(const WarpForm& form, const StageRow& row,
                   const StageTensor& in, const StageTensor& out) {
   const Sizes sizes = row.SizesOf(in);
-  return {.in = row.AddressOf(in),
+  return {.head = HeadOf(PixelsOf(row.SizesOf(out))),
+          .in = row.AddressOf(in),
           .in_dtype = in.dtype,
           .dali = form.dali,
           .nearest = form.nearest,
@@ -307,7 +233,13 @@ absl::Status AddMatrix(const Step& step, const KernelStep& operation,
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
   RETURN_IF_ERROR(WantChannels(in, 3));
   const StageTensor out = builder->NewResult(step.node);
-  builder->Add(std::make_unique<PixelsStage>(step, in, out));
+  builder->Add(std::make_unique<RowStage<PixelsRow>>(
+      StageKind::kPixels, std::vector{in}, out, PixelThreadsFor(out),
+      [step, in, out](const StageRow& row,
+                      const StageMemory&) -> absl::StatusOr<PixelsRow> {
+        ASSIGN_OR_RETURN(const auto form, FormFor<MatrixForm>(step, row));
+        return PixelsRowOf(form, row, in, out);
+      }));
   return absl::OkStatus();
 }
 
@@ -322,7 +254,14 @@ absl::Status AddView(const Step& step, const ImageStep& image,
     if (!in.by_row() && !out.by_row()) {
       ASSIGN_OR_RETURN(bytes, TableRoom(image, in.shape, out.shape));
     }
-    builder->Add(std::make_unique<ResampleStage>(step, in, out, bytes));
+    builder->Add(std::make_unique<RowStage<ResampleRow>>(
+        StageKind::kResample, std::vector{in}, out,
+        out.by_row() ? 0 : StripsOf(out.shape),
+        [resampling = Resampling{step, in, out, bytes}](
+            const StageRow& row, const StageMemory& memory) {
+          return resampling.RowOf(row, memory);
+        },
+        bytes));
     return absl::OkStatus();
   }
   auto stage = std::make_unique<MapStage>(
@@ -343,8 +282,14 @@ absl::Status AddWarp(const Step& step, const KernelStep& operation,
                      StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
   RETURN_IF_ERROR(WantChannels(in, kMostWarpChannels));
-  builder->Add(
-      std::make_unique<WarpStage>(step, in, builder->NewResult(step.node)));
+  const StageTensor out = builder->NewResult(step.node);
+  builder->Add(std::make_unique<RowStage<WarpRow>>(
+      StageKind::kWarp, std::vector{in}, out, PixelThreadsFor(out),
+      [step, in, out](const StageRow& row,
+                      const StageMemory&) -> absl::StatusOr<WarpRow> {
+        ASSIGN_OR_RETURN(const auto form, FormFor<WarpForm>(step, row));
+        return WarpRowOf(form, row, in, out);
+      }));
   return absl::OkStatus();
 }
 
@@ -352,9 +297,17 @@ absl::Status AddBlur(const Step& step, const KernelStep& operation,
                      StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
   const StageTensor middle = builder->NewValueLike(DType::kFloat32, in);
-  builder->Add(std::make_unique<BlurStage>(step, in, middle, false));
-  builder->Add(std::make_unique<BlurStage>(
-      step, middle, builder->NewResult(step.node), true));
+  const auto add = [&](const StageTensor& from, const StageTensor& to,
+                       bool across) {
+    builder->Add(std::make_unique<RowStage<BlurRow>>(
+        StageKind::kBlur, std::vector{from}, to, ThreadsFor(to),
+        [step, from, across](const StageRow& row, const StageMemory& memory) {
+          return BlurRowOf(step, from, across, row, memory);
+        },
+        kMostBlurWeights * sizeof(float)));
+  };
+  add(in, middle, false);
+  add(middle, builder->NewResult(step.node), true);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Make descriptors of images that several operators write, except their heads.
+// Make descriptors of images that several operators write.
 // Stages of images share these functions.
 #pragma once
 

@@ -71,6 +71,7 @@ absl::Status MapStage::Bind(const StageRow& row,
   MapRow map = map_;
   const Sizes sizes = row.SizesOf(out());
   map.head = HeadOf(ElementsOf(sizes));
+  map.head.dtype = out().dtype;
   map.rank = static_cast<uint32_t>(sizes.size());
   for (size_t axis = 0; axis < sizes.size(); ++axis)
     map.dims[axis] = static_cast<uint32_t>(sizes[axis]);

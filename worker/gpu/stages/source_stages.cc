@@ -2,12 +2,12 @@
 //
 // Stages that read the decoder's result without the fused kernel: views whose
 // size differs from row to row, and the colours of decodes.
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/image_stages.h"
+#include "worker/gpu/stages/row_stage.h"
 
 namespace leat::worker {
 namespace {
@@ -26,26 +26,6 @@ class SourceStage final : public Stage {
   }
 };
 
-class YcbcrStage final : public Stage {
- public:
-  YcbcrStage(const StageTensor& in, const StageTensor& out)
-      : Stage(StageKind::kPixels, out, PixelThreadsFor(out)), in_(in) {}
-
-  size_t descriptor_bytes() const override { return sizeof(PixelsRow); }
-  std::vector<const StageTensor*> operands() const override { return {&in_}; }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    const PixelsRow pixels{.head = HeadOf(PixelsOf(row.SizesOf(in_))),
-                           .in = row.AddressOf(in_),
-                           .ycbcr = true};
-    memcpy(memory.descriptor, &pixels, sizeof pixels);
-    return absl::OkStatus();
-  }
-
- private:
-  const StageTensor in_;
-};
-
 }  // namespace
 
 size_t AddSource(uint32_t node, StageBuilder* builder) {
@@ -55,7 +35,14 @@ size_t AddSource(uint32_t node, StageBuilder* builder) {
 
 void AddYcbcr(uint32_t node, StageBuilder* builder) {
   const StageTensor rgb = builder->TensorOf(node);
-  builder->Add(std::make_unique<YcbcrStage>(rgb, builder->NewResult(node)));
+  const StageTensor out = builder->NewResult(node);
+  builder->Add(std::make_unique<RowStage<PixelsRow>>(
+      StageKind::kPixels, std::vector{rgb}, out, PixelThreadsFor(out),
+      [rgb](const StageRow& row, const StageMemory&) {
+        return PixelsRow{.head = HeadOf(PixelsOf(row.SizesOf(rgb))),
+                         .in = row.AddressOf(rgb),
+                         .ycbcr = true};
+      }));
 }
 
 }  // namespace leat::worker

@@ -7,12 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
+#include "core/status.h"
 #include "worker/gpu/layout/stage_descriptor.h"
 #include "worker/gpu/layout/whose.h"
 #include "worker/image/operators/kernel.h"
@@ -100,15 +103,6 @@ class Stage {
   virtual absl::Status Bind(const StageRow& row,
                             const StageMemory& memory) const = 0;
 
- protected:
-  // Returns one thread per element.
-  static uint32_t ThreadsFor(const StageTensor& tensor) {
-    return tensor.by_row() ? 0 : static_cast<uint32_t>(tensor.elements());
-  }
-  StageHead HeadOf(uint64_t threads) const {
-    return {.threads = static_cast<uint32_t>(threads), .dtype = out_.dtype};
-  }
-
  private:
   const StageKind kind_;
   Whose whose_ = Whose::kRow;
@@ -116,8 +110,25 @@ class Stage {
   const uint32_t threads_;
 };
 
+// Returns the threads of a launch with one per element, as Stage::threads does.
+inline uint32_t ThreadsFor(const StageTensor& tensor) {
+  return tensor.by_row() ? 0 : static_cast<uint32_t>(tensor.elements());
+}
+
+// Returns the head of a row's descriptor, without its result.
+inline StageHead HeadOf(uint64_t threads) {
+  return {.threads = static_cast<uint32_t>(threads)};
+}
+
 // Returns the form of a kernel's step for a row.
-absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
-                                  const StageRow& row);
+absl::StatusOr<DeviceForm> FormOf(const Step& step, const StageRow& row);
+
+// Returns it if it is a Form, as it should be.
+template <class Form>
+absl::StatusOr<Form> FormFor(const Step& step, const StageRow& row) {
+  ASSIGN_OR_RETURN(DeviceForm form, FormOf(step, row));
+  if (auto* of_kind = std::get_if<Form>(&form)) return std::move(*of_kind);
+  return Internal("node {} has another form", step.node);
+}
 
 }  // namespace leat::worker

@@ -16,6 +16,7 @@
 #include "core/status.h"
 #include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/map_stage.h"
+#include "worker/gpu/stages/row_stage.h"
 #include "worker/image/formulas/statistics.h"
 
 namespace leat::worker {
@@ -67,58 +68,48 @@ uint64_t RunsOf(uint64_t elements) {
   return (elements + kStandardRun - 1) / kStandardRun;
 }
 
-class StandardStage final : public Stage {
- public:
-  StandardStage(StandardPart part, const StandardForm& form,
-                const StandardTensors& tensors, const StageTensor& out)
-      : Stage(StageKind::kStandard, out, ThreadsFor(out)),
-        part_(part),
-        form_(form),
-        tensors_(tensors) {}
+// A single run is added by the launch that needs its sum.
+uint64_t ThreadsOf(const StandardRow& row) {
+  if (row.part == StandardPart::kFactors) return row.groups;
+  return row.runs == 1 ? 0 : uint64_t{row.groups} * row.runs;
+}
 
-  size_t descriptor_bytes() const override { return sizeof(StandardRow); }
-  std::vector<const StageTensor*> operands() const override {
-    std::vector<const StageTensor*> used = {&tensors_.in};
-    if (tensors_.sums) used.push_back(&*tensors_.sums);
-    if (tensors_.squares) used.push_back(&*tensors_.squares);
-    return used;
-  }
-  absl::Status Bind(const StageRow& row,
-                    const StageMemory& memory) const override {
-    const Sizes sizes = row.SizesOf(tensors_.in);
-    StandardRow result{.part = part_,
-                       .in = row.AddressOf(tensors_.in),
-                       .in_dtype = tensors_.in.dtype,
-                       .kept = AxesOf(form_, sizes, false),
-                       .summed = AxesOf(form_, sizes, true),
-                       .mean_step = form_.means.size() > 1,
-                       .deviation_step = form_.deviations.size() > 1,
-                       .ddof = form_.ddof,
-                       .epsilon = form_.epsilon,
-                       .scale = form_.scale};
-    result.groups = static_cast<uint32_t>(CountOf(result.kept));
-    result.runs = static_cast<uint32_t>(RunsOf(CountOf(result.summed)));
-    if (!form_.means.empty()) result.means = row.AddressOf(tensors_.means);
-    if (!form_.deviations.empty())
-      result.deviations = row.AddressOf(tensors_.deviations);
-    if (tensors_.sums) result.sums = row.AddressOf(*tensors_.sums);
-    if (tensors_.squares) result.squares = row.AddressOf(*tensors_.squares);
-    result.head = HeadOf(ThreadsOf(result));
-    memcpy(memory.descriptor, &result, sizeof result);
-    return absl::OkStatus();
-  }
+StandardRow StandardRowOf(StandardPart part, const StandardForm& form,
+                          const StandardTensors& tensors, const StageRow& row) {
+  const Sizes sizes = row.SizesOf(tensors.in);
+  StandardRow result{.part = part,
+                     .in = row.AddressOf(tensors.in),
+                     .in_dtype = tensors.in.dtype,
+                     .kept = AxesOf(form, sizes, false),
+                     .summed = AxesOf(form, sizes, true),
+                     .mean_step = form.means.size() > 1,
+                     .deviation_step = form.deviations.size() > 1,
+                     .ddof = form.ddof,
+                     .epsilon = form.epsilon,
+                     .scale = form.scale};
+  result.groups = static_cast<uint32_t>(CountOf(result.kept));
+  result.runs = static_cast<uint32_t>(RunsOf(CountOf(result.summed)));
+  if (!form.means.empty()) result.means = row.AddressOf(tensors.means);
+  if (!form.deviations.empty())
+    result.deviations = row.AddressOf(tensors.deviations);
+  if (tensors.sums) result.sums = row.AddressOf(*tensors.sums);
+  if (tensors.squares) result.squares = row.AddressOf(*tensors.squares);
+  result.head = HeadOf(ThreadsOf(result));
+  return result;
+}
 
- private:
-  // A single run is added by the launch that needs its sum.
-  uint64_t ThreadsOf(const StandardRow& row) const {
-    if (part_ == StandardPart::kFactors) return row.groups;
-    return row.runs == 1 ? 0 : uint64_t{row.groups} * row.runs;
-  }
-
-  const StandardPart part_;
-  const StandardForm form_;  // given values lie in the constants
-  const StandardTensors tensors_;
-};
+void AddPart(StandardPart part, const StandardForm& form,
+             const StandardTensors& tensors, const StageTensor& out,
+             StageBuilder* builder) {
+  std::vector<StageTensor> used = {tensors.in};
+  if (tensors.sums) used.push_back(*tensors.sums);
+  if (tensors.squares) used.push_back(*tensors.squares);
+  builder->Add(std::make_unique<RowStage<StandardRow>>(
+      StageKind::kStandard, std::move(used), out, ThreadsFor(out),
+      [part, form, tensors](const StageRow& row, const StageMemory&) {
+        return StandardRowOf(part, form, tensors, row);
+      }));
+}
 
 // Each group has a mean and a factor, two floats.
 void BindStandard(const StandardForm& form, Sizes sizes, uint64_t statistics,
@@ -176,7 +167,7 @@ absl::Status AddStandard(const Step& step, const KernelStep& operation,
     return builder->NewValue(DType::kInt64, shape);
   };
   const auto add = [&](StandardPart part, const StageTensor& out) {
-    builder->Add(std::make_unique<StandardStage>(part, form, tensors, out));
+    AddPart(part, form, tensors, out, builder);
   };
   if (form.means.empty()) {
     const std::optional<StageTensor> sums = of_runs();

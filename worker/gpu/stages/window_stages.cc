@@ -20,13 +20,6 @@ constexpr size_t kFloatsRoom = kMostWindowChannels * sizeof(float);
 constexpr size_t kPatternAt = 64;  // after the box
 static_assert(sizeof(StageBox) <= kPatternAt);
 
-absl::StatusOr<WindowForm> WindowOf(const Step& step, const StageRow& row) {
-  ASSIGN_OR_RETURN(const DeviceForm form,
-                   FormOf(step, std::get<KernelStep>(step.what), row));
-  if (const auto* window = std::get_if<WindowForm>(&form)) return *window;
-  return Internal("node {} has another form", step.node);
-}
-
 // Writes the means, followed by the factors.
 absl::Status BindNormalize(const WindowForm& form, const StageMemory& memory,
                            MapRow* map) {
@@ -102,7 +95,7 @@ absl::Status AddWindow(const Step& step, const KernelStep& operation,
       whole, std::vector{in}, normalize,
       [step](const StageRow& row, const StageMemory& memory,
              MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(const WindowForm form, WindowOf(step, row));
+        ASSIGN_OR_RETURN(const auto form, FormFor<WindowForm>(step, row));
         return BindNormalize(form, memory, map);
       },
       2 * kFloatsRoom));
@@ -112,7 +105,7 @@ absl::Status AddWindow(const Step& step, const KernelStep& operation,
       builder->NewResult(step.node), std::vector{whole}, window,
       [step, whole](const StageRow& row, const StageMemory& memory,
                     MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(const WindowForm form, WindowOf(step, row));
+        ASSIGN_OR_RETURN(const auto form, FormFor<WindowForm>(step, row));
         return BindWindow(form, row.SizesOf(whole), memory, map);
       },
       kPatternAt + kMostWindowChannels * 8));
