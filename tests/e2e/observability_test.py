@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemons' pages over HTTP, as Prometheus, its linters and attackers see them; and alerts and boards on them."""
+"""The daemons' pages over HTTP, as Prometheus and its linters see them; and alerts and boards on them."""
 
 import http.client
 import json
@@ -7,15 +7,14 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import time
 import unittest
 import urllib.parse
 
-import cluster
 from cluster import PATIENCE_S, program
+from pages import Pages, get, http_address
 from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,7 +27,6 @@ HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 METRIC = re.compile(r"\b(?:leat_[a-z0-9_]+|up)\b(?=\s*(?:\{|\[|[^\w\s(=~!]|\s|$))")
 LEAT_JOB = re.compile(r"\bleat_job\b(?!_)")  # the label
 GRAFANA = {"$__rate_interval": "5m", "$__interval": "1m", "$leat_job": ".*", "$instance": ".*"}
-GROWTH_KIB = 8 << 10
 
 # For each alert: series, their values when it must fire, and when it must not; "a+b" grows by b per minute.
 ALERT_SERIES = {
@@ -69,26 +67,6 @@ def tool(name):
     return path
 
 
-def http_address(daemon):
-    """Returns the address of its pages, which it has logged before it became ready."""
-    return re.search(r"http\.serving address=(\S+)", pathlib.Path(daemon.log).read_text())[1]
-
-
-def get(address, path, token=None, host=None, tls=None):
-    """Returns status and text. `tls`: an SSLContext."""
-    connection = (http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=tls) if tls else
-                  http.client.HTTPConnection(address, timeout=PATIENCE_S))
-    headers = {"Host": host or address}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    try:
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
-
-
 def metrics_in(expression):
     """Returns the names of metrics in a PromQL expression."""
     bare = re.sub(r'"[^"]*"', '""', expression)
@@ -122,15 +100,6 @@ def expressions():
                 for variable, value in GRAFANA.items():
                     expression = expression.replace(variable, value)
                 yield path.name, panel["title"], expression
-
-
-class Pages(cluster.ClusterTest):
-    """A coordinator and a worker with pages."""
-
-    def start(self):
-        self.start_coordinator("--http", "127.0.0.1:0")
-        self.start_worker("--http", "0")
-        return [http_address(self.coordinator), http_address(self.workers[0])]
 
 
 class DeployedFilesTest(Pages):
@@ -252,150 +221,6 @@ class ReadinessTest(Pages):
         self.assertEqual(get(address, "/metrics", own)[0], 200)
         self.assertEqual(get(address, "/readyz"), (200, "ok\n"))
         self.assertEqual(get(address, "/metrics", own, host="evil.example")[0], 421)
-
-
-class SecretsTest(cluster.ClusterTest):
-    """Secrets in addresses of datasets appear in none of the outputs."""
-
-    # There is no server at port 1, so storage's errors name the addresses for as long as a listing waits.
-    ADDRESSES = ("http://user:pa5sword-1@127.0.0.1:1/a.tar", "s3://AK1AKEY2:s3cret-2@photos/b.tar",
-                 "http://127.0.0.1:1/c.tar?X-Amz-Credential=cr3dential-3&X-Amz-Signature=51gnature-4")
-    SECRETS = re.compile("pa5sword-1|s3cret-2|cr3dential-3|51gnature-4")
-
-    def test_no_page_metric_log_or_command_shows_one(self):
-        environment = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "k",
-                       "AWS_SECRET_ACCESS_KEY": "s3cret-2", "AWS_REGION": "us-east-1"}
-        self.start_coordinator("--http", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")
-        self.start_worker("--http", "0", "--log-level", "debug", env=environment)
-        addresses = [http_address(self.coordinator), http_address(self.workers[0])]
-        specs = []
-        for number, address in enumerate(self.ADDRESSES):
-            reader = cluster.node("readers.webdataset", **{
-                name: {"strings_value": {"values": [value]}}
-                for name, value in (("paths", address), ("ext", "cls"), ("types", "int64"))})
-            graph = {"nodes": [reader], "outputs": [{"name": "label", "ref": {"node": 0}}]}
-            specs.append(self.spec(graph, name=f"job{number}"))
-        consumers = [self.consumer(spec, "--timeout-s", 3) for spec in specs]
-        seen = {f"consumer {number}": consumer.finish().error for number, consumer in enumerate(consumers)}
-        for address in addresses:
-            for path in ("/", "/metrics", "/api/state"):
-                seen[f"{address}{path}"] = get(address, path)[1]
-        for words in (["status"], ["events"], ["get", "datasets", "-o", "json"], ["get", "jobs", "-o", "json"],
-                      ["health", "-o", "json"], ["doctor"]):
-            done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, *words],
-                                  capture_output=True, text=True, timeout=PATIENCE_S)
-            seen[" ".join(words)] = done.stdout + done.stderr
-        for log in self.folder.glob("*.log"):
-            seen[log.name] = log.read_text()
-        for what, text in seen.items():
-            self.assertNotRegex(str(text), self.SECRETS, what)
-        # The addresses themselves appear, so these are the texts that could have shown the secrets.
-        everything = "\n".join(map(str, seen.values()))
-        for part in ("127.0.0.1:1/a.tar", "photos/b.tar", "127.0.0.1:1/c.tar"):
-            self.assertIn(part, everything)
-
-
-def resident_kib(daemon):
-    for line in pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise AssertionError("no VmRSS")
-
-
-class AttackTest(Pages):
-    def flood(self, address, begin, more):
-        """Sends `more` until the server takes no more; returns how many bytes that were."""
-        host, port = address.rsplit(":", 1)
-        sent = 0
-        with socket.create_connection((host, int(port)), PATIENCE_S) as caller:
-            try:
-                caller.sendall(begin)
-                while sent < 200 << 20:
-                    caller.sendall(more)
-                    sent += len(more)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
-        return sent
-
-    def test_daemons_are_as_they_were(self):
-        head = b"GET /metrics HTTP/1.1\r\n"
-        chunked = b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-        bytes_, headers = b"a" * 65536, b"".join(b"X-%04d: a\r\n" % i for i in range(5000))
-        addresses = self.start()
-        for daemon, address in zip([self.coordinator, self.workers[0]], addresses):
-            get(address, "/metrics")
-            before = resident_kib(daemon)
-            for begin, more in ((head + b"X: ", bytes_), (head, headers), (b"GET /", bytes_),
-                                (chunked, b"10000\r\n" + bytes_ + b"\r\n"), (chunked + b"0\r\n", headers),
-                                (chunked + b"-2\r\n", bytes_)):
-                self.assertLess(self.flood(address, begin, more), 50 << 20, begin)
-                self.assertEqual(get(address, "/metrics")[0], 200)
-            host, port = address.rsplit(":", 1)
-            half = []
-            for _ in range(250):
-                half.append(socket.create_connection((host, int(port)), PATIENCE_S))
-                try:
-                    half[-1].sendall(head + b"X: ")
-                except (BrokenPipeError, ConnectionResetError):
-                    pass
-            self.assertEqual(get(address, "/metrics")[0], 200)
-            grown = resident_kib(daemon) - before
-            for each in half:
-                each.close()
-            # AddressSanitizer keeps freed memory.
-            if "libasan" not in pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text():
-                self.assertLessEqual(grown, GROWTH_KIB, daemon.name)
-
-
-class PageAttackTest(Pages):
-    """The same for the coordinator's page and its streams."""
-
-    def test_the_coordinator_is_as_it_was(self):
-        address = self.start()[0]
-        host, port = address.rsplit(":", 1)
-
-        def caller(request=b""):
-            connection = socket.create_connection((host, int(port)), PATIENCE_S)
-            self.addCleanup(connection.close)
-            try:
-                connection.sendall(request)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
-            return connection
-
-        def request(path, fields=b""):
-            return b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n"
-
-        for path in ("/", "/api/state", "/metrics"):
-            self.assertEqual(get(address, path)[0], 200)
-        before = resident_kib(self.coordinator)
-        # Streams that are left open, whose data is never read.
-        streams = [caller(request(b"/live")) for _ in range(250)]
-        self.assertEqual(get(address, "/api/state")[0], 200)
-        # 10,000 requests, 100 at a time; the answers are read.
-        paths = (b"/", b"/api/state", b"/api/history?job=none&minutes=60", b"/api/worker?name=" + b"x" * 500)
-        for _ in range(25):
-            several = caller(b"".join(request(paths[i % 4]) for i in range(399)) +
-                             request(b"/api/state", b"Connection: close\r\n"))
-            while several.recv(1 << 20):
-                pass
-            several.close()
-        self.assertEqual(get(address, "/api/state")[0], 200)
-        # Answers that are not read; unknown sessions; events of all times.
-        slow = [caller(request(b"/") * 100) for _ in range(40)]
-        for i in range(500):
-            caller(b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 20\r\n\r\n" +
-                   b"token=%014d" % i).close()
-        for last in (b"0-0", b"18446744073709551615-18446744073709551615", b"-", b"x" * 8000):
-            caller(request(b"/live", b"Last-Event-ID: " + last + b"\r\n")).close()
-        self.assertEqual(get(address, "/api/state")[0], 200)
-        grown = resident_kib(self.coordinator) - before
-        for each in [*streams, *slow]:
-            each.close()
-        if "libasan" not in pathlib.Path(f"/proc/{self.coordinator.process.pid}/maps").read_text():
-            self.assertLessEqual(grown, GROWTH_KIB)
-        status, text = get(address, "/livez")
-        self.assertEqual((status, text), (200, "ok\n"))
 
 
 class Prometheus:
