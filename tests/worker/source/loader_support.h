@@ -43,16 +43,6 @@ std::string Little(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Reads every sample, whatever the result.
-inline void ReadAll(const absl::StatusOr<std::unique_ptr<Source>>& source) {
-  if (!source.ok()) return;
-  const uint64_t samples = std::min<uint64_t>(64, (*source)->num_samples());
-  for (uint64_t i = 0; i < samples; ++i) {
-    (*source)->Describe(i);
-    (void)(*source)->Read(i);
-  }
-}
-
 // Calls `use` with `good` cut at every byte, and with some bits or bytes
 // changed, `changes` times.
 inline void Damage(const std::string& good, int changes,

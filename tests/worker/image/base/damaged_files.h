@@ -25,13 +25,15 @@ inline void ExpectVerdict(const absl::Status& status) {
   EXPECT_TRUE(fault == Fault::kSample || fault == Fault::kObject) << status;
 }
 
-// Reads every sample.
+// Describes and reads every sample.
 inline void ReadDamaged(const absl::StatusOr<std::unique_ptr<Source>>& source) {
   ExpectVerdict(source.status());
   if (!source.ok()) return;
   const uint64_t samples = std::min<uint64_t>(100, (*source)->num_samples());
-  for (uint64_t i = 0; i < samples; ++i)
+  for (uint64_t i = 0; i < samples; ++i) {
+    EXPECT_FALSE((*source)->Describe(i).empty());
     ExpectVerdict((*source)->Read(i).status());
+  }
 }
 
 }  // namespace leat::worker

@@ -5,7 +5,6 @@
 
 #include "core/status.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/temp_dir.h"
@@ -226,15 +225,6 @@ TEST_F(ArrayRecordTest, DamagedFilesNeverCrash) {
         EXPECT_EQ(TextOf(stored->fields[0]), records[sample]) << at;
       }
   }
-}
-
-TEST_F(ArrayRecordTest, DamagedIndexesNeverCrash) {
-  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
-  const Node reader = Reader({Write("a", {"abc", "de", "f"}, 2)});
-  const auto index = BuildIndex(reader, limits_);
-  Damage(index->blob, 2000, [&](const std::string& blob) {
-    ReadAll(OpenSource(reader, blob, limits_));
-  });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "gmock/gmock.h"
-#include "google/protobuf/stubs/logging.h"
 #include "tests/support/test_data.h"
 #include "tests/worker/job/records_alone.h"
 #include "tests/worker/source/arrays/array_support.h"
@@ -263,23 +262,6 @@ TEST_F(IdxTest, ACancelledListingEnds) {
   const std::atomic<bool> cancelled{true};
   limits_.cancelled = &cancelled;
   EXPECT_TRUE(absl::IsCancelled(ErrorOf(Reader(Gzip(kImages)))));
-}
-
-TEST_F(IdxTest, RandomBytesAreNotAnIndex) {
-  const Node reader = Reader(kImages, kLabels);
-  Open(reader);
-  const std::string good = index_.blob;
-  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
-  std::minstd_rand random(1);
-  for (int i = 0; i < 2000; ++i) {
-    std::string blob = good;
-    blob[random() % blob.size()] = static_cast<char>(random());
-    if (i % 3 == 0) blob.resize(random() % blob.size());
-    const auto source = OpenSource(reader, blob, limits_);
-    if (!source.ok()) continue;
-    for (uint64_t s = 0; s < (*source)->num_samples() && s < 9; ++s)
-      (void)(*source)->Read(s);
-  }
 }
 
 TEST_F(IdxTest, FlippedBytesDoNotCrash) {

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "gmock/gmock.h"
-#include "google/protobuf/stubs/logging.h"
 #include "tests/worker/job/records_alone.h"
 #include "tests/worker/source/arrays/array_support.h"
 #include "tests/worker/source/located.h"
@@ -283,23 +282,6 @@ TEST_F(CaffeTest, RandomMessagesDoNotCrash) {
                 static_cast<uint64_t>(record->height * record->width *
                                       record->channels));
     }
-  }
-}
-
-TEST_F(CaffeTest, RandomBytesAreNotAnIndex) {
-  const Node reader =
-      Caffe2({Database({Raw({1, 2}, "ab"), Raw({1, 2}, "cd")})});
-  Open(reader);
-  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
-  std::minstd_rand random(1);
-  for (int i = 0; i < 3000; ++i) {
-    std::string blob = index_.blob;
-    blob[random() % blob.size()] = static_cast<char>(random());
-    if (i % 4 == 0) blob.resize(random() % blob.size());
-    const auto source = OpenSource(reader, blob, limits_);
-    if (!source.ok()) continue;
-    for (uint64_t s = 0; s < (*source)->num_samples(); ++s)
-      (void)(*source)->Read(s);
   }
 }
 

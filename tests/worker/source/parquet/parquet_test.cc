@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/cluster/fault.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
@@ -367,8 +368,19 @@ TEST_F(ParquetTest, DamagedIndexesNeverCrash) {
   const Node reader = Of("nulls", {"value"}, {"int32"});
   const auto index = BuildIndex(reader, limits_);
   ASSERT_TRUE(index.ok()) << index.status();
+  const auto judge = [](const absl::Status& status) {
+    EXPECT_NE(FaultOf(Judged(status)), Fault::kTransient) << status;
+  };
   Damage(index->blob, 500, [&](const std::string& blob) {
-    ReadAll(OpenSource(reader, blob, limits_));
+    const auto source = OpenSource(reader, blob, limits_);
+    judge(source.status());
+    if (!source.ok()) return;
+    const uint64_t samples = std::min<uint64_t>(64, (*source)->num_samples());
+    for (uint64_t i = 0; i < samples; ++i) {
+      const absl::Status status = (*source)->Read(i).status();
+      judge(status);
+      EXPECT_FALSE(status.ok() && i >= 10) << i;
+    }
   });
   EXPECT_TRUE(absl::IsDataLoss(
       OpenSource(Of("nulls", {"text"}, {"bytes"}), index->blob, limits_)

@@ -155,11 +155,19 @@ TEST(TfExample, AnyBytesAreParsedOrRefused) {
     const std::vector<std::byte> exact(Bytes(bytes).begin(),
                                        Bytes(bytes).end());
     std::vector<FeatureBytes> found(3);
-    if (!FindFeatures(exact, {"a", "b", "c"}, found).ok()) continue;
+    const absl::Status status = FindFeatures(exact, {"a", "b", "c"}, found);
+    if (!status.ok()) {
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      continue;
+    }
     for (const FeatureBytes& feature : found) {
       if (feature.data() == nullptr) continue;
       const auto values = ParseFeature(feature);
-      if (!values.ok()) continue;
+      if (!values.ok()) {
+        EXPECT_TRUE(absl::IsDataLoss(values.status())) << values.status();
+        continue;
+      }
+      EXPECT_LE(values->count, feature.size());
       std::vector<std::byte> into(values->count * 8);
       if (values->kind == Kind::kInts) CopyInts(*values, into);
       if (values->kind == Kind::kFloats) CopyFloats(*values, into);

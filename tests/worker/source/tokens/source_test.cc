@@ -204,15 +204,5 @@ TEST_F(TokensTest, AFileThatChangedAfterIndexingIsAnError) {
   EXPECT_TRUE(absl::IsFailedPrecondition(source->Read(0).status()));
 }
 
-TEST_F(TokensTest, ADamagedIndexIsRefusedOrStaysInTheFile) {
-  dir_.Write("a.idx", MegatronIndex().Add({3, 2}).Add({4}).Bytes());
-  const Node reader = Reader({dir_.Write("a.bin", TokensFrom<uint16_t>(0, 9))});
-  const auto index = BuildIndex(reader, limits_);
-  ASSERT_TRUE(index.ok());
-  Damage(index->blob, 2000, [&](const std::string& blob) {
-    ReadAll(OpenSource(reader, blob, limits_));
-  });
-}
-
 }  // namespace
 }  // namespace leat::worker
