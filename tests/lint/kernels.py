@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers, stack and spills of every kernel are those in docs/measurements/gpu-kernels.md, for sm_90.
 
-    tests/lint/kernels.py --write      writes the table again, for sm_80, 89, 90 and 100
+    python3 tests/lint/kernels.py --write      writes the table again, for sm_80, 89, 90 and 100
 
 Skipped (77) without nvcc, or with a release of it other than the table's, since compilers differ.
 """
@@ -24,10 +24,11 @@ FIELDS = re.compile(r"Function properties for (?P<name>\w+)\s+(?P<stack>\d+) byt
                     r"spill stores, (?P<loads>\d+) bytes spill loads\s+.*?Used (?P<registers>\d+) registers")
 HEAD = """# The kernels' resources
 
-What nvcc {release} makes of each kernel with the build's own flags (`-O3 --fmad=false`): registers of a thread; bytes
-of its stack, and bytes of these that registers are spilled to (stored); threads that a multiprocessor holds by their
-registers, in blocks of {block}. No GPU is needed, and none has run them. `tests/lint/kernels.py --write` makes this
-page; `lint.kernels` compares sm_{checked} where this release of nvcc is.
+What nvcc {release} makes of each kernel with the build's own flags (`-O3 --fmad=false`): registers of
+a thread; bytes of its stack, and bytes of these that registers are spilled to (stored); threads
+that a multiprocessor holds by their registers, in blocks of {block}. No GPU is needed, and none has run
+them. `python3 tests/lint/kernels.py --write` makes this page; `lint.kernels` compares sm_{checked} where
+this release of nvcc is.
 
 | kernel | {columns} |
 |---|{lines}|
@@ -121,7 +122,7 @@ def main():
     for finding in findings:
         print(finding)
     if findings:
-        print("tests/lint/kernels.py --write makes the table anew: look at what has become worse")
+        print("python3 tests/lint/kernels.py --write makes the table anew: look at what has become worse")
     return 1 if findings else 0
 
 

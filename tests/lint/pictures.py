@@ -2,7 +2,7 @@
 """Makes the pictures in docs/architecture/components/: of folders, from the tables in docs/architecture/folders*.md,
 and of Python modules, from their imports.
 
-    tests/lint/pictures.py --write     writes the pictures again; without it they are compared with the table
+    python3 tests/lint/pictures.py --write     writes the pictures again; without it they are compared with the table
 
 A page says in a comment which folders a picture shows, and everything up to the closing comment is made here:
 
@@ -169,7 +169,8 @@ def check(root, write=False):
         def with_picture(match, drawn, wrong):
             findings.extend(f"{name}: the picture of {match[2]}: {what}" for what in wrong)
             if not wrong and not write and match[4] != drawn:
-                findings.append(f"{name}: the picture of {match[2]} is out of date: tests/lint/pictures.py --write")
+                findings.append(f"{name}: the picture of {match[2]} is out of date: "
+                                "python3 tests/lint/pictures.py --write")
             return match[1] + (match[4] if wrong else drawn) + match[5]
 
         def of_folders(match):
