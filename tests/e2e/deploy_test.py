@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ("bash", "cat", "cut", "date", "df", "dirname", "dpkg-query", "env", "find", "grep", "id", "mkdir", "mktemp",
-         "nproc", "realpath", "rm", "sed", "sha256sum", "sleep", "tail", "tr")
+         "mv", "nproc", "realpath", "rm", "sed", "sha256sum", "sleep", "tail", "touch", "tr")
 
 
 class DeployTest(unittest.TestCase):
@@ -37,6 +37,40 @@ class DeployTest(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         for text in texts:
             self.assertIn(text, done.stderr)
+
+    # docs
+
+    def docs(self, *argv):
+        """Runs deploy/docs with a Python that stands in for Sphinx and the server; returns whether it built."""
+        python = self.root / "build/docs-venv/bin/python"
+        if not python.exists():
+            python.parent.mkdir(parents=True)
+            python.write_text('#!/bin/bash\ncase "$2" in\n  sphinx) [ ! -e fails ] && echo site >"${@: -1}" ;;\n'
+                              '  http.server) cat build/docs/html ;;\nesac\n')
+            python.chmod(0o755)
+            (self.root / "deploy/install-dependencies").write_text("#!/bin/bash\n")
+        done = self.run_script("deploy/docs", *argv)
+        self.assertIn("site", (self.root / "build/docs/html").read_text())
+        return "building the site" in done.stdout, done
+
+    def test_the_site_is_served_as_it_is_until_a_file_changes(self):
+        page = self.root / "docs" / "page.md"
+        page.parent.mkdir()
+        page.write_text("one")
+        self.assertTrue(self.docs("--serve")[0])
+        built, done = self.docs("--serve")
+        self.assertFalse(built, done.stdout)
+        self.assertIn("nothing has changed", done.stdout)
+        self.assertTrue(self.docs()[0], "without --serve it always builds")
+        page.write_text("two")
+        self.assertTrue(self.docs("--serve")[0])
+        page.unlink()
+        self.assertTrue(self.docs("--serve")[0])
+
+    def test_a_site_with_warnings_leaves_the_earlier_one(self):
+        self.docs()
+        (self.root / "fails").touch()
+        self.assert_says(self.docs()[1], 1, "they are errors")
 
     # build-tree
 
