@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/kernels/host_launcher.h"
+#include "tests/support/host_launcher.h"
 #include "worker/gpu/kernels/names.h"
 #include "worker/image/jpeg/decode/decoder.h"
 

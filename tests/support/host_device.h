@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A platform whose devices are the host: host memory, kernels as loops
-// (worker/gpu/kernels/host_launcher.h), libjpeg-turbo as decoder. It is for
+// (tests/support/host_launcher.h), libjpeg-turbo as decoder. It is for
 // tests of code above devices: calls are done when they return, unlike on GPUs;
 // tests of that use the fake driver.
 #pragma once

@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/fake_cuda/state.h"
-#include "worker/gpu/kernels/host_launcher.h"
+#include "tests/support/host_launcher.h"
 
 using leat::MutexLock;
 using namespace leat::cuda;       // NOLINT: the types of every signature

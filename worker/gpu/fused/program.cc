@@ -100,41 +100,6 @@ uint64_t FusedProgram::MostTableBytes() const {
   return 0;
 }
 
-uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
-  uint64_t sum = 0;
-  for (const FusedImage& view : views_) {
-    if (view.stage) {  // of any size
-      sum += MostTableBytes();
-      continue;
-    }
-    // The kept part of the resized image is no larger than that image: no view
-    // shrinks by more than the largest side divided by its own; or by twice
-    // that, if its region is stretched for a side that is rounded up from a
-    // half.
-    const auto taps = [&](const ImageOp& op, int64_t size) {
-      ResampleAxis axis = ResampleAxis::Whole(
-          static_cast<int>(max_side), static_cast<int>(size), op.filters.shrink,
-          op.filters.antialias);
-      if (op.resize.subpixel_scale) axis.end *= 2;
-      const int shrunk = ResampleTable::MostTaps(axis);
-      axis.filter = op.filters.other;
-      axis.end = axis.out;
-      return std::max(shrunk, ResampleTable::MostTaps(axis));
-    };
-    uint64_t most = 0;
-    for (size_t chain = view.chain;; chain = chains_[chain].parent) {
-      for (const ImageOp& op : chains_[chain].ops)
-        if (op.Resamples())
-          most = std::max(
-              most, TableBytes(view.size.width, taps(op, view.size.width),
-                               view.size.height, taps(op, view.size.height)));
-      if (chains_[chain].parent == chain) break;
-    }
-    sum += most;
-  }
-  return sum;
-}
-
 size_t FusedProgram::kernel_index() const {
   return (dali_ ? 2 : 0) + (channels() == 1 ? 0 : 1);
 }

@@ -139,9 +139,6 @@ class FusedProgram {
   // that the limits allow. Under 4 GiB for any reasonable group;
   // FusedGroup::Begin refuses larger ones.
   uint64_t BlockBytes(size_t rows) const;
-  // Returns a bound on the tables of any row of stored images with sides up to
-  // `max_side`, rounded up for the limits: use it to choose max_table_bytes.
-  uint64_t TableBytesBound(int64_t max_side) const;
 
   // The kernel and the launch for a group of `rows`.
   const char* kernel() const;

@@ -252,9 +252,7 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
                                     {{"size", Ints{64, 33}},
                                      {"area", std::vector<double>{0.9, 1}},
                                      {"interpolation", Text(filter)}}}});
-      const auto probe = Fuse(graph);
-      const uint64_t bound = probe->TableBytesBound(side);
-      const auto program = Fuse(graph, {.max_table_bytes = bound});
+      const auto program = Fuse(graph);
       const auto tight = Fuse(graph, {.max_table_bytes = 64});
       Block block(program->BlockBytes(2));
       FusedGroup group;

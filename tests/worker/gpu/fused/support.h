@@ -13,11 +13,11 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/support/host_launcher.h"
 #include "tests/worker/image/program/support.h"
 #include "worker/gpu/device/address.h"
 #include "worker/gpu/fused/group.h"
 #include "worker/gpu/fused/program.h"
-#include "worker/gpu/kernels/host_launcher.h"
 #include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {

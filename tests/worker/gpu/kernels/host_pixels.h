@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "tests/support/host_launcher.h"
 #include "worker/gpu/decoding/jpeg_upload.h"
-#include "worker/gpu/kernels/host_launcher.h"
 #include "worker/gpu/kernels/jpeg.h"
 
 namespace leat::worker {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/kernels/host_launcher.h"
+#include "tests/support/host_launcher.h"
 
 #include <cstring>
 #include <string_view>
