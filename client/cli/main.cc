@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "client/cli/base/environment.h"
 #include "client/cli/run.h"
@@ -24,11 +27,26 @@ std::optional<std::string> Variable(const char* name) {
   return value;
 }
 
-std::string ProgramDir() {
+// The program's own folder comes first. The other one differs if a link was
+// called, as build/dev/native/leat is.
+std::vector<std::string> ProgramDirs() {
+  std::vector<std::string> folders;
+  const auto add = [&folders](const std::filesystem::path& program,
+                              const std::error_code& error) {
+    std::string folder = program.lexically_normal().parent_path().string();
+    if (!error && !folder.empty() &&
+        std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(std::move(folder));
+  };
   std::error_code error;
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : program.parent_path().string();
+  add(std::filesystem::read_symlink("/proc/self/exe", error), error);
+  const unsigned long called = getauxval(AT_EXECFN);
+  if (called == 0) return folders;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel hands it over so.
+  const char* const name = reinterpret_cast<const char*>(called);
+  const std::filesystem::path path = std::filesystem::absolute(name, error);
+  add(path, error);
+  return folders;
 }
 
 // Without a terminal there is no width, so that nothing is cut for a program
@@ -108,7 +126,7 @@ int main(int argc, char** argv) {
   environment.in_is_terminal = isatty(STDIN_FILENO) != 0;
   environment.out_is_terminal = isatty(STDOUT_FILENO) != 0;
   environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
-  environment.program_dir = ProgramDir();
+  environment.program_dirs = ProgramDirs();
   environment.width = Width;
   environment.height = [] { return size_t{Terminal().ws_row}; };
   environment.variable = Variable;

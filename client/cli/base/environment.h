@@ -80,7 +80,8 @@ struct Environment {
   bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  std::string program_dir;         // of this program; empty: unknown
+  // The folders of this program, where the daemons lie, too.
+  std::vector<std::string> program_dirs;
   std::function<size_t()> width;   // of the terminal now; 0: no terminal
   std::function<size_t()> height;  // 0: unknown
   std::function<std::optional<std::string>(const char* name)> variable;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/index.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "client/cli/base/exit_code.h"
 #include "client/cli/base/text.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/daemon.h"
 #include "client/cli/views/listing.h"
 #include "core/counted.h"
 #include "core/status.h"
@@ -195,12 +194,9 @@ std::string AbsoluteUri(const std::string& uri) {
   return error ? uri : path.lexically_normal().string();
 }
 
-std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
+std::vector<std::string> ArgsOf(const Options& options, const std::string& uri,
                                 const Listing& listing, bool progress) {
-  const Options& options = session.options();
   std::vector<std::string> argv = {
-      DaemonProgram("leat-worker", options.daemon_dir,
-                    session.environment().program_dir),
       "index", "--within-ms",
       std::to_string(absl::ToInt64Milliseconds(listing.within))};
   if (progress) argv.push_back("--progress");
@@ -241,15 +237,6 @@ absl::StatusOr<Json> ReportOf(const Ended& ended) {
 }
 
 }  // namespace
-
-std::string DaemonProgram(const std::string& name,
-                          const std::string& daemon_dir,
-                          const std::string& program_dir) {
-  if (!daemon_dir.empty()) return daemon_dir + "/" + name;
-  const std::string beside = program_dir + "/" + name;
-  if (!program_dir.empty() && access(beside.c_str(), X_OK) == 0) return beside;
-  return name;
-}
 
 View IndexView(Json report) {
   View view;
@@ -299,14 +286,12 @@ View IndexView(Json report) {
 absl::StatusOr<Json> ListDataset(
     const Session& session, const std::string& uri, const Listing& listing,
     const std::function<void(std::string_view)>& on_err) {
-  const absl::StatusOr<Ended> ended = session.environment().spawn(
-      ArgvOf(session, uri, listing, /*progress=*/on_err != nullptr),
-      listing.within + kGrace, on_err);
-  if (absl::IsNotFound(ended.status()))
-    return NotFound("{}; it reads datasets: --daemon-dir names its folder",
-                    Message(ended.status()));
-  RETURN_IF_ERROR(ended.status());
-  return ReportOf(*ended);
+  ASSIGN_OR_RETURN(const Ended ended,
+                   RunDaemon(session, "leat-worker",
+                             ArgsOf(session.options(), uri, listing,
+                                    /*progress=*/on_err != nullptr),
+                             listing.within + kGrace, on_err));
+  return ReportOf(ended);
 }
 
 absl::StatusOr<Json> ListDatasetAloud(const Session& session,

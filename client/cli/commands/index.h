@@ -42,11 +42,4 @@ absl::StatusOr<Json> ListDatasetAloud(const Session& session,
                                       const std::string& uri,
                                       const Listing& listing);
 
-// Returns the path of program `name` in `daemon_dir` if that is not empty;
-// otherwise beside this program (`program_dir`) if it is there; otherwise the
-// name, for PATH.
-std::string DaemonProgram(const std::string& name,
-                          const std::string& daemon_dir,
-                          const std::string& program_dir);
-
 }  // namespace leat::cli

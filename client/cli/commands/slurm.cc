@@ -27,6 +27,7 @@
 #include "client/cli/clusters/slurm_scripts.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/pool.h"
+#include "client/cli/commands/slurm_calls.h"
 #include "core/cluster/pool_policy.h"
 #include "core/hash.h"
 #include "core/status.h"
@@ -34,42 +35,10 @@
 namespace leat::cli {
 namespace {
 
-// For one command of Slurm: a busy controller answers within this time.
-constexpr absl::Duration kCommandTime = absl::Seconds(60);
 constexpr absl::Duration kDownTime = absl::Seconds(30);
 constexpr absl::Duration kLookAtJob = absl::Seconds(3);
 constexpr int kMaxPasses = 3;
 constexpr size_t kTokenBytes = 32;
-
-std::string FirstLine(std::string_view text) {
-  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
-}
-
-// kUnavailable: Slurm refuses, or does not answer.
-absl::StatusOr<std::string> Ask(Session& session,
-                                const std::vector<std::string>& command) {
-  ASSIGN_OR_RETURN(Ended ended,
-                   session.environment().spawn(command, kCommandTime, nullptr));
-  if (ended.exit_code == 0) return std::move(ended.out);
-  const std::string why = FirstLine(ended.err.empty() ? ended.out : ended.err);
-  return Unavailable("Slurm refuses \"{}\" (exit {}): {}",
-                     fmt::format("{}", fmt::join(command, " ")),
-                     ended.exit_code, why.empty() ? "it says nothing" : why);
-}
-
-// A task that has ended already is no error: the queue shows what is left.
-void Cancel(Session& session, std::vector<std::string> flags) {
-  flags.insert(flags.begin(), {"scancel", "--quiet"});
-  if (const absl::StatusOr<std::string> done = Ask(session, flags); !done.ok())
-    session.Say(Message(done.status()));
-}
-
-absl::StatusOr<std::vector<SlurmTasks>> Queue(Session& session,
-                                              std::string_view job_name) {
-  ASSIGN_OR_RETURN(const std::string text,
-                   Ask(session, QueueCommand(job_name)));
-  return ParseQueue(text);
-}
 
 absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
   RETURN_IF_ERROR(CheckPoolName(options.name));
@@ -173,7 +142,7 @@ absl::Status CheckCoordinatorJob(Session& session,
                                  const SlurmService& service) {
   // If Slurm is busy, the check is repeated.
   const absl::StatusOr<std::vector<SlurmTasks>> queue =
-      Queue(session, CoordinatorJobName(service.pool));
+      SlurmQueue(session, CoordinatorJobName(service.pool));
   if (!queue.ok() || !queue->empty()) return absl::OkStatus();
   const std::string log = service.options.dir + "/log/coordinator.log";
   const std::string last = LastLine(log);
@@ -253,7 +222,7 @@ absl::StatusOr<int> Up(Session& session) {
                    ParseTimeFlag("--within", options.within));
   const std::string& dir = service.options.dir;
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> running,
-                   Queue(session, CoordinatorJobName(service.pool)));
+                   SlurmQueue(session, CoordinatorJobName(service.pool)));
   if (running.empty()) RETURN_IF_ERROR(CheckTlsFolder(service.options));
   RETURN_IF_ERROR(Prepare(service));
   if (!running.empty()) {
@@ -264,9 +233,9 @@ absl::StatusOr<int> Up(Session& session) {
     return AwaitAddress(session, service, within);
   }
   unlink((dir + "/address").c_str());
-  ASSIGN_OR_RETURN(
-      const std::string job,
-      Ask(session, {"sbatch", "--parsable", dir + "/coordinator.sbatch"}));
+  ASSIGN_OR_RETURN(const std::string job,
+                   CallSlurm(session, {"sbatch", "--parsable",
+                                       dir + "/coordinator.sbatch"}));
   session.Say(fmt::format("the coordinator of pool \"{}\" is job {}",
                           service.pool, FirstLine(job)));
   return AwaitAddress(session, service, within);
@@ -283,22 +252,23 @@ absl::Status Reconcile(Session& session, const SlurmService& service,
                             : service.options.array_size;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
-                     Queue(session, SlurmJobName(service.pool)));
+                     SlurmQueue(session, SlurmJobName(service.pool)));
     const SlurmPlan plan = PlanSlurm(wish, queue, size);
     for (const std::vector<std::string>& command : plan.commands) {
       session.Say(fmt::format("{}", fmt::join(command, " ")));
-      RETURN_IF_ERROR(Ask(session, command).status());
+      RETURN_IF_ERROR(CallSlurm(session, command).status());
     }
     for (const std::vector<std::string>& flags : plan.cancels) {
       session.Say(fmt::format("scancel {}", fmt::join(flags, " ")));
-      Cancel(session, flags);
+      CancelTasks(session, flags);
     }
     if (!plan.submit) return absl::OkStatus();
     // Held, so that if two are submitted at once one stays in reserve.
-    ASSIGN_OR_RETURN(const std::string job,
-                     Ask(session, {"sbatch", "--parsable", "--hold",
-                                   fmt::format("--array=0-{}%1", size - 1),
-                                   service.options.dir + "/worker.sbatch"}));
+    ASSIGN_OR_RETURN(
+        const std::string job,
+        CallSlurm(session, {"sbatch", "--parsable", "--hold",
+                            fmt::format("--array=0-{}%1", size - 1),
+                            service.options.dir + "/worker.sbatch"}));
     session.Say(fmt::format("array {} is submitted", FirstLine(job)));
   }
   return absl::OkStatus();
@@ -316,14 +286,14 @@ absl::StatusOr<int> Scale(Session& session) {
 absl::Status EndCoordinators(Session& session, const std::string& pool) {
   for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
     ASSIGN_OR_RETURN(const std::vector<SlurmTasks> coordinators,
-                     Queue(session, CoordinatorJobName(pool)));
+                     SlurmQueue(session, CoordinatorJobName(pool)));
     if (coordinators.empty()) break;
     for (const SlurmTasks& each : coordinators) {
       const std::string job = fmt::format("{}", each.job);
       if (each.state != SlurmTasks::State::kRunning)
-        Cancel(session, {job});
+        CancelTasks(session, {job});
       else if (waited == absl::ZeroDuration())
-        Cancel(session, {"--signal=TERM", "--batch", job});
+        CancelTasks(session, {"--signal=TERM", "--batch", job});
     }
     session.environment().pause(absl::Seconds(1));
   }
@@ -335,20 +305,20 @@ absl::Status EndCoordinators(Session& session, const std::string& pool) {
 absl::StatusOr<bool> EndTasks(Session& session, const std::string& pool,
                               std::set<std::string>* told) {
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
-                   Queue(session, SlurmJobName(pool)));
+                   SlurmQueue(session, SlurmJobName(pool)));
   // Waiting tasks go first: each would replace one that ends.
   bool some = false;
   for (const SlurmTasks& tasks : queue) {
     if (tasks.state != SlurmTasks::State::kPending) continue;
     some = true;
-    Cancel(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
+    CancelTasks(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
   }
   for (const SlurmTasks& tasks : queue) {
     if (tasks.state != SlurmTasks::State::kRunning) continue;
     const std::string task = fmt::format("{}_{}", tasks.job, tasks.index);
     if (!told->insert(task).second) continue;
     some = true;
-    Cancel(session, {"--signal=TERM", "--batch", task});
+    CancelTasks(session, {"--signal=TERM", "--batch", task});
   }
   return some;
 }
@@ -387,8 +357,8 @@ absl::StatusOr<int> Status(Session& session) {
     for (const bool worker : {false, true}) {
       ASSIGN_OR_RETURN(
           const std::vector<SlurmTasks> queue,
-          Queue(session, worker ? SlurmJobName(service.pool)
-                                : CoordinatorJobName(service.pool)));
+          SlurmQueue(session, worker ? SlurmJobName(service.pool)
+                                     : CoordinatorJobName(service.pool)));
       const std::string what = worker ? "worker" : "coordinator";
       for (const SlurmTasks& tasks : queue) {
         const std::string job =

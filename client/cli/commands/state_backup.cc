@@ -7,9 +7,8 @@
 
 #include "absl/strings/str_split.h"
 #include "client/cli/base/exit_code.h"
-#include "client/cli/base/spawn.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/commands/index.h"
+#include "client/cli/commands/daemon.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -17,12 +16,11 @@ namespace leat::cli {
 absl::StatusOr<int> RunState(Session& session) {
   constexpr absl::Duration kLongest = absl::Hours(1);
   const Options& options = session.options();
-  const std::vector<std::string> argv = {
-      DaemonProgram("leat-coordinator", options.daemon_dir,
-                    session.environment().program_dir),
-      "--state", options.path, "--backup-to", options.backup_to};
-  ASSIGN_OR_RETURN(const Ended ended,
-                   session.environment().spawn(argv, kLongest, nullptr));
+  ASSIGN_OR_RETURN(
+      const Ended ended,
+      RunDaemon(session, "leat-coordinator",
+                {"--state", options.path, "--backup-to", options.backup_to},
+                kLongest, nullptr));
   std::string text = ended.exit_code == 0 ? ended.out : ended.err;
   while (text.ends_with('\n')) text.pop_back();
   if (ended.exit_code != 0)

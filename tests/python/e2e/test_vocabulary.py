@@ -97,8 +97,8 @@ def run(*args):
 
 def inspect(folder, *args):
     """Inspects one.bin with tokenizer.json."""
-    return run("inspect", folder / "one.bin", "--daemon-dir", os.environ["LEAT_NATIVE_DIR"], "--format", "tokens",
-               "--arg", "dtype=uint16", "--vocabulary", folder / "tokenizer.json", *args)
+    return run("inspect", folder / "one.bin", "--format", "tokens", "--arg", "dtype=uint16",
+               "--vocabulary", folder / "tokenizer.json", *args)
 
 
 def write(path, documents):
@@ -137,8 +137,8 @@ def test_inspect_shows_the_first_row_that_a_pipeline_packs(service, tmp_path):
         return {"tokens": fn.cast(fn.pack(tokens, length=512, how="fit")[0], dtype="int32")}
 
     (tmp_path / "rows.json").write_text(json.dumps(rows.to_dict()))
-    answer = json.loads(run("inspect", tmp_path / "rows.json", "--daemon-dir", os.environ["LEAT_NATIVE_DIR"],
-                            "--vocabulary", tmp_path / "tokenizer.json", "-o", "json"))
+    answer = json.loads(run("inspect", tmp_path / "rows.json", "--vocabulary", tmp_path / "tokenizer.json",
+                            "-o", "json"))
     job = service.job("inspected", rows, batch=1, shuffle=False, replace=True)
     first = next(job.batches())["tokens"][0].tolist()
     assert answer["example"]["first"] == first

@@ -201,19 +201,5 @@ TEST_F(Indexing, ATerminalSeesHowFarItIs) {
   EXPECT_THAT(shell.err, HasSubstr("\r1 s: 5 records\x1b[K"));
 }
 
-TEST(DaemonProgram, IsBesideLeatOrOnThePath) {
-  EXPECT_EQ(DaemonProgram("leat-worker", "/opt", "/usr/bin"),
-            "/opt/leat-worker");
-  EXPECT_EQ(DaemonProgram("leat-worker", "", "/no/such/folder"), "leat-worker");
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
-                                       fmt::format("leat-index-{}", getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "leat-worker") << "#!/bin/sh\n";
-  std::filesystem::permissions(folder / "leat-worker",
-                               std::filesystem::perms::owner_all);
-  EXPECT_EQ(DaemonProgram("leat-worker", "", folder), folder / "leat-worker");
-  std::filesystem::remove_all(folder);
-}
-
 }  // namespace
 }  // namespace leat::cli
