@@ -54,12 +54,12 @@ const std::map<std::string_view, Command>& Commands() {
 
 // Returns the remedy for an error, if it is always the same.
 std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
-                        bool not_answered) {
+                        bool default_address) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
-      return not_answered
-                 ? "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
-                   "the coordinator is"
+      return default_address
+                 ? "no service is named, so the default address was tried; "
+                   "--coordinator HOST:PORT or LEAT_COORDINATOR names one"
                  : "";
     case absl::StatusCode::kDeadlineExceeded:
       return line.Takes("--within")
@@ -108,7 +108,7 @@ int RunParsed(std::vector<std::string> args, const Environment& environment,
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
   if (const std::string_view remedy =
-          Remedy(code, line, session.not_answered());
+          Remedy(code, line, session.not_answered() && !session.NamesService());
       !command.local && !remedy.empty())
     session.Say(remedy);
   return ExitCodeOf(code);

@@ -63,13 +63,26 @@ absl::Status CheckCondition(const Kind& kind, std::string_view wanted) {
                          kind.singular, known);
 }
 
-// Returns its current state; "gone" if there is none.
-absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
-                                 std::string_view name) {
+constexpr std::string_view kGone = "gone";  // the state of what is not there
+
+struct Looked {
+  std::string state;
+  std::string text;  // the state, for people
+};
+
+// Returns an item's current state.
+absl::StatusOr<Looked> Look(Admin& admin, const Kind& kind,
+                            const std::string& name) {
   ASSIGN_OR_RETURN(const Json answer, ListOf(admin, kind.plural));
-  for (const Json& item : Items(answer, kind.plural))
-    if (Text(item, kind.name) == name) return StateOf(kind.plural, item);
-  return "gone";
+  std::vector<std::string> names;
+  for (const Json& item : Items(answer, kind.plural)) {
+    names.push_back(Text(item, kind.name));
+    if (names.back() != name) continue;
+    const std::string state = StateOf(kind.plural, item);
+    return Looked{state, state};
+  }
+  return Looked{std::string(kGone),
+                "it is not there" + DidYouMean(name, names)};
 }
 
 // Adds diagnoses of the token and the certificates that this command would
@@ -143,8 +156,9 @@ Diagnosis NotAnswered(const absl::Status& status) {
           refused ? "have an operator make a token for you (leat access "
                     "create), and give it by --access-token-file or "
                     "LEAT_ACCESS_TOKEN"
-                  : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
-                    "the coordinator is; --local asks for this machine alone"};
+                  : "mend what the text names, or give another address by "
+                    "--coordinator HOST:PORT or LEAT_COORDINATOR; --local "
+                    "examines this machine alone"};
 }
 
 // Adds the coordinator, or this user's private service, and its workers.
@@ -215,8 +229,6 @@ absl::StatusOr<int> RunDoctor(Session& session) {
 
 namespace {
 
-constexpr std::string_view kGone = "gone";  // Look's result without an item
-
 struct Waited {
   const Kind* kind = nullptr;
   std::string name;
@@ -251,24 +263,24 @@ absl::Status WaitFor(Session& session, const Waited& waited,
     // Waiting continues while a coordinator restarts.
     const absl::StatusOr<Connection*> connection = session.Connect(
         std::max(absl::Ceil(deadline - environment.now(), kTry), kTry));
-    const absl::StatusOr<std::string> state =
+    const absl::StatusOr<Looked> found =
         connection.ok()
             ? Look((*connection)->admin(), *waited.kind, waited.name)
-            : absl::StatusOr<std::string>(connection.status());
-    if (state.ok() && *state == options.condition) return absl::OkStatus();
-    if (!state.ok() && !absl::IsUnavailable(state.status()) &&
-        !absl::IsDeadlineExceeded(state.status()))
-      return state.status();
+            : absl::StatusOr<Looked>(connection.status());
+    if (found.ok() && found->state == options.condition)
+      return absl::OkStatus();
+    if (!found.ok() && !absl::IsUnavailable(found.status()) &&
+        !absl::IsDeadlineExceeded(found.status()))
+      return found.status();
     const absl::Time now = environment.now();
-    if (!state.ok() || *state != kGone) there = now;
-    seen = seen || (state.ok() && *state != kGone);
+    if (!found.ok() || found->state != kGone) there = now;
+    seen = seen || (found.ok() && found->state != kGone);
     if (seen && !may_return && now - there >= kPatience)
       return NotFound("{} \"{}\" was deleted while it was waited for",
                       waited.kind->singular, waited.name);
     const absl::Duration left = deadline - now;
-    const std::string why = !state.ok() ? std::string(Message(state.status()))
-                            : *state == kGone ? "it is not there"
-                                              : *state;
+    const std::string why =
+        found.ok() ? found->text : std::string(Message(found.status()));
     if (left <= absl::ZeroDuration())
       return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
                               waited.kind->singular, waited.name,

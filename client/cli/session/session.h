@@ -56,8 +56,7 @@ class Session {
   absl::StatusOr<Connection*> ConnectOrPrivate();
   // Returns whether a flag, the environment or a context names a service.
   bool NamesService() const;
-  // Returns whether the coordinator was called and has not answered, so that
-  // its address may be wrong.
+  // Returns whether the coordinator was called and has not answered.
   bool not_answered() const { return called_ && connection_ == nullptr; }
   // Prints a message for people, on stderr; escaped.
   void Say(std::string_view message) const;

@@ -183,12 +183,12 @@ TEST(ExitCodes, ErrorsOfTheServiceKeepTheirKind) {
       calls.service.failing = {status};
       EXPECT_EQ(calls.Run(command), exit_code) << command[0];
       EXPECT_THAT(calls.err, HasSubstr(std::string(Message(status))));
-      EXPECT_THAT(calls.err, Not(HasSubstr("where the coordinator is")));
+      EXPECT_THAT(calls.err, Not(HasSubstr("no service is named")));
       Shell connects;
       connects.service.connect = status;
       EXPECT_EQ(connects.Run(command), exit_code) << command[0];
       if (absl::IsUnavailable(status)) {
-        EXPECT_THAT(connects.err, HasSubstr("where the coordinator is"));
+        EXPECT_THAT(connects.err, HasSubstr("no service is named"));
       }
     }
   }

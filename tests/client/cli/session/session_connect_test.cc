@@ -35,6 +35,23 @@ TEST(SessionConnect,
   EXPECT_THAT(shell.err, Not(HasSubstr("--private")));
 }
 
+// The error says what is wrong with a service that is named.
+TEST(SessionConnect, OnlyTheDefaultAddressNeedsTheFlagThatNamesAnother) {
+  Shell shell;
+  shell.service.connect =
+      Unavailable("127.0.0.5:17411 speaks TLS, and this caller does not");
+  EXPECT_EQ(shell.Run({"status", "--coordinator", "127.0.0.5:17411"}),
+            kCannotConnect);
+  EXPECT_EQ(shell.err,
+            "leat: status: 127.0.0.5:17411 speaks TLS, and this caller does "
+            "not\n");
+  EXPECT_EQ(shell.Run({"status"}), kCannotConnect);
+  EXPECT_THAT(shell.err,
+              HasSubstr("\nleat: no service is named, so the default address "
+                        "was tried; --coordinator HOST:PORT or "
+                        "LEAT_COORDINATOR names one\n"));
+}
+
 // A user of a private service has no coordinator to name.
 TEST(SessionConnect, NoCoordinatorIsAnErrorOnlyWhereOneIsNamed) {
   Shell shell;

@@ -139,7 +139,7 @@ TEST(Wait, SaysOnceWhatItWaitsForIfThatTakesLong) {
             4);
   const std::string said =
       "leat: waits until worker \"node9\" is ready, for 30s at most: it is not "
-      "there\n";
+      "there; did you mean node1, node2?\n";
   EXPECT_THAT(shell.err, HasSubstr(said));
   EXPECT_EQ(shell.err.find(said), shell.err.rfind(said));
   EXPECT_EQ(shell.Run({"wait", "worker/node9", "--for=ready", "--within=3s"}),
@@ -169,7 +169,7 @@ TEST(Wait, EndsWhereAJobThatWasThereIsDeleted) {
   EXPECT_LT(shell.paused, absl::Seconds(30));
   EXPECT_EQ(shell.Run({"wait", "job/never", "--for=idle", "--within", "30s"}),
             4);
-  EXPECT_THAT(shell.err, HasSubstr("not idle within 30s: it is not there"));
+  EXPECT_THAT(shell.err, HasSubstr("not idle within 30s: it is not there\n"));
 }
 
 }  // namespace
