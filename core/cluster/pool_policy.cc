@@ -57,6 +57,25 @@ std::string Plural(uint32_t workers) {
   return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
 }
 
+// Says why a pool wants more workers. A rate of 0 is not known yet.
+std::string WhyMore(const PoolJob& job, uint32_t serving, double demand,
+                    double rate) {
+  const std::string waits = fmt::format("job {} waits for {:.0f} % of its time",
+                                        job.name, 100 * job.waiting);
+  if (serving == 0)
+    return waits +
+           ", and this pool has no worker: start one by leat-worker --pool "
+           "NAME, or look at what scales the pool";
+  if (rate == 0)
+    return fmt::format(
+        "{} with {}, which has computed too little to be "
+        "measured",
+        waits, Plural(serving));
+  return fmt::format(
+      "{} with {}: trainers want {:.0f} rows/s, and one worker makes {:.0f}",
+      waits, Plural(serving), demand, rate);
+}
+
 }  // namespace
 
 double DemandOf(const std::vector<PoolJob>& jobs) {
@@ -149,13 +168,7 @@ void PoolPolicy::Judge(const PoolBounds& bounds,
     const uint32_t wanted =
         std::min({std::max(need, serving + 1), 2 * serving + 1, bounds.max});
     if (wanted > target_.desired)
-      Change(wanted,
-             fmt::format("job {} waits for {:.0f} % of its time with {}: "
-                         "trainers want {:.0f} rows/s, and one worker makes "
-                         "{:.0f}",
-                         worst->name, 100 * worst->waiting, Plural(serving),
-                         demand, rate),
-             now);
+      Change(wanted, WhyMore(*worst, serving, demand, rate), now);
     return;
   }
   // Without a rate the demand cannot be compared with the pool.

@@ -314,6 +314,19 @@ TEST_F(Decisions, WithoutARateThereIsOneWorkerMore) {
   Decide(one,
          {{.name = "train", .rows_per_s = 50, .waiting = 0.9, .stalls = true}});
   EXPECT_EQ(target_.desired, 2u) << target_.reason;
+  EXPECT_EQ(target_.reason,
+            "job train waits for 90 % of its time with 1 worker, which has "
+            "computed too little to be measured");
+}
+
+TEST_F(Decisions, WithoutAWorkerTheReasonSaysWhatToDo) {
+  Decide({});
+  Decide({}, {{.name = "train", .waiting = 0.99, .stalls = true}});
+  EXPECT_EQ(target_.desired, 1u);
+  EXPECT_EQ(target_.reason,
+            "job train waits for 99 % of its time, and this pool has no "
+            "worker: start one by leat-worker --pool NAME, or look at what "
+            "scales the pool");
 }
 
 TEST_F(Decisions, AfterWorkersCameFiguresBeginAnew) {
