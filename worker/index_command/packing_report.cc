@@ -126,6 +126,23 @@ absl::StatusOr<Json> ExampleJson(const Source& rows, DType dtype) {
   return example;
 }
 
+// Returns the name, in the batch, of what the pack makes as `output`: its own
+// if the pipeline puts it there or something that is computed from it first.
+std::string NameOf(const CheckedGraph& checked, uint32_t output) {
+  const NodeRef wanted{checked.stored, output};
+  for (const auto& [name, value] : checked.graph.outputs) {
+    NodeRef from = value;
+    while (from.node > checked.stored &&
+           !checked.graph.nodes[from.node].inputs.empty())
+      from = checked.graph.nodes[from.node].inputs[0];
+    if (from == wanted) return name;
+  }
+  // The node's last outputs.
+  const size_t count = checked.types[checked.stored].size();
+  if (output + 2 < count) return fmt::format("value {}", output);
+  return output + 1 == count ? "positions" : "segment_ids";
+}
+
 // Returns the reader's first path, for people.
 std::string UriOf(const Node& reader) {
   for (const char* name : {"files", "paths", "path"}) {
@@ -210,11 +227,8 @@ absl::StatusOr<std::string> ReportPacking(const JobSpec& job,
                                 rows.fingerprint));
   const std::vector<ValueType>& types = graph.types[graph.stored];
   Json fields = Json::array(), passed_over = Json::array();
-  const size_t values = arrangement.pack->outputs.size();
   for (size_t i = 0; i < types.size(); ++i)
-    fields.push_back({{"name", i < values    ? std::to_string(i)
-                               : i == values ? "segment_ids"
-                                             : "positions"},
+    fields.push_back({{"name", NameOf(graph, static_cast<uint32_t>(i))},
                       {"type", TypeText(types[i])}});
   for (const PassedOver& each : rows.passed_over)
     passed_over.push_back(

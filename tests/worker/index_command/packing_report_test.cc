@@ -4,6 +4,7 @@
 #include "worker/index_command/packing_report.h"
 
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "gmock/gmock.h"
@@ -15,6 +16,7 @@
 namespace leat::worker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -92,6 +94,26 @@ TEST_F(PackingReportTest, TheExampleIsTheFirstRow) {
   EXPECT_EQ(second["row_begin"], 3);
   EXPECT_EQ(second["elements"], 1);
   EXPECT_THAT(second["path"].get<std::string>(), HasSubstr("web.bin"));
+}
+
+TEST_F(PackingReportTest, FieldsHaveTheNamesThatThePipelineGivesThem) {
+  const auto names = [](const Json& report) {
+    std::vector<std::string> all;
+    for (const Json& field : report["fields"]) all.push_back(field["name"]);
+    return all;
+  };
+  Json pipeline = Pipeline({{"length", 4}});
+  pipeline["nodes"].push_back(
+      {{"op", "cast"},
+       {"inputs", Json::array({{{"node", 1}}})},
+       {"args", {{"dtype", {{"string_value", "int32"}}}}}});
+  pipeline["outputs"][0] = {{"name", "ids"}, {"ref", {{"node", 2}}}};
+  EXPECT_THAT(names(Report(pipeline)),
+              ElementsAre("ids", "segment_ids", "positions"));
+  pipeline["outputs"][0] = {{"name", "mask"},
+                            {"ref", {{"node", 1}, {"output", 1}}}};
+  EXPECT_THAT(names(Report(pipeline)),
+              ElementsAre("value 0", "mask", "positions"));
 }
 
 TEST_F(PackingReportTest, AJobPacksWhatItSelects) {
