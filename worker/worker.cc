@@ -180,6 +180,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
            c.ToString());
   WarnOfCertificate(c.security, state->address);
+  if (c.storage.allow && c.storage.allow->empty())
+    LOG_WARN(
+        "worker.reads_nothing listen={} note=\"jobs that read files or objects "
+        "fail here: --allow PREFIX names the folders and buckets that a worker "
+        "beyond loopback reads\"",
+        c.listen);
   RETURN_IF_ERROR(state->tracing.StartExport(c, state->name));
   {
     MutexLock lock(&state->mu);

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fmt/format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/call/auth.h"
@@ -18,6 +20,10 @@
 
 namespace leat::worker {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Config AloneConfig() {
   Config config;
@@ -52,6 +58,25 @@ TEST(Worker, TellsItsStagesInTheirOrder) {
   const v1::WorkerStats second = (*worker)->CollectStats();
   EXPECT_GT(second.stages(3).idle_ns_total(), decode.idle_ns_total());
   EXPECT_TRUE((*worker)->Drain());
+}
+
+TEST(Worker, WarnsThatItReadsNothing) {
+  const auto logged = [](std::optional<std::vector<std::string>> allow) {
+    Config config = AloneConfig();
+    config.storage.allow = std::move(allow);
+    ::testing::internal::CaptureStderr();
+    auto worker = Worker::Start(config, {});
+    EXPECT_TRUE(worker.ok()) << worker.status();
+    if (worker.ok()) {
+      EXPECT_TRUE((*worker)->Drain());
+    }
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(logged(std::vector<std::string>{}),
+              AllOf(HasSubstr("worker.reads_nothing"),
+                    HasSubstr("--allow PREFIX names")));
+  EXPECT_THAT(logged({{"/data"}}), Not(HasSubstr("reads_nothing")));
+  EXPECT_THAT(logged(std::nullopt), Not(HasSubstr("reads_nothing")));
 }
 
 TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
