@@ -15,7 +15,9 @@ FILE = "photos.db"
 
 
 def copy(folder: str) -> None:
-    photos = sorted(pathlib.Path(folder).glob("*/*.jpg"))
+    photos = sorted(file for file in pathlib.Path(folder).glob("*/*") if file.suffix.lower() in {".jpg", ".jpeg"})
+    if not photos:
+        sys.exit(f"{folder}: want a folder of each class, with .jpg or .jpeg files")
     classes = sorted({photo.parent.name for photo in photos})
     pathlib.Path(FILE).unlink(missing_ok=True)
     with sqlite3.connect(FILE) as database:
