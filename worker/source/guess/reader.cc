@@ -37,17 +37,6 @@ std::string Excerpt(std::string_view text) {
 
 constexpr std::string_view kPrefix = "readers.";
 
-// Returns the argument of a format that takes the URI.
-std::string_view PathArgOf(std::string_view format, bool is_folder) {
-  if (format == "coco") return "annotations";
-  if (format == "idx") return "images";
-  if (format == "files" || format == "tokens") return "files";
-  if (format == "numpy") return is_folder ? "path" : "array";
-  for (const char* of : {"image_folder", "file_list", "mds", "caffe", "caffe2"})
-    if (format == of) return "path";
-  return "paths";
-}
-
 // True if it is a folder. kNotFound: it does not exist. kFailedPrecondition: it
 // is neither a file nor a folder.
 absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
@@ -94,7 +83,7 @@ absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
   if (!format.empty()) return format;
   return InvalidArgument(
       "{}: neither its name nor its first bytes say what it is; --format "
-      "names a reader",
+      "names a reader, as --format tokens --arg dtype=uint16 for tokens alone",
       RedactedUri(uri));
 }
 
@@ -156,6 +145,18 @@ const ArgInfo* FindArg(const OperatorInfo& info, std::string_view name) {
       std::find_if(info.args.begin(), info.args.end(),
                    [&](const ArgInfo& arg) { return arg.name == name; });
   return it == info.args.end() ? nullptr : &*it;
+}
+
+// Returns the argument that takes the URI: the reader's first without a
+// default. readers.numpy has none, since it takes one of two. nullptr: there is
+// none.
+const ArgInfo* PathArgOf(const OperatorInfo& reader, bool is_folder) {
+  if (reader.name == "readers.numpy")
+    return FindArg(reader, is_folder ? "path" : "array");
+  const auto first = std::ranges::find_if(reader.args, [](const ArgInfo& arg) {
+    return !arg.default_value.has_value();
+  });
+  return first == reader.args.end() ? nullptr : &*first;
 }
 
 absl::Status AddGiven(const OperatorInfo& info, const KnownReader& known,
@@ -248,16 +249,17 @@ absl::StatusOr<GuessedReader> GuessReader(const std::string& given_uri,
     uri.resize(slash);
     is_folder = true;
   }
-  const std::string path_arg(PathArgOf(format, is_folder));
-  if (!guess.node.args.contains(path_arg)) {
-    const ArgInfo* const arg = FindArg(*info, path_arg);
-    if (arg->type == ArgType::kStrings)
-      guess.node.args[path_arg] = std::vector<std::string>{uri};
+  const ArgInfo* const path = PathArgOf(*info, is_folder);
+  if (path == nullptr)
+    return Unimplemented("{} takes no path of its own", guess.node.op);
+  if (!guess.node.args.contains(path->name)) {
+    if (path->type == ArgType::kStrings)
+      guess.node.args[path->name] = std::vector<std::string>{uri};
     else
-      guess.node.args[path_arg] = uri;
+      guess.node.args[path->name] = uri;
   }
   const auto* paths =
-      std::get_if<std::vector<std::string>>(&guess.node.args[path_arg]);
+      std::get_if<std::vector<std::string>>(&guess.node.args[path->name]);
   RETURN_IF_ERROR(
       GuessFields(paths != nullptr ? *paths : std::vector<std::string>{uri},
                   limits, &guess));

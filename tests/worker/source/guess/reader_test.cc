@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +18,7 @@ namespace leat::worker {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class GuessReaderTest : public ::testing::Test {
  protected:
@@ -40,6 +42,22 @@ TEST_F(GuessReaderTest, APipeInPlaceOfADatasetIsNamed) {
     EXPECT_THAT(ErrorOf(pipe, format), HasSubstr("a named pipe")) << format;
   EXPECT_EQ(ErrorOf("/dev/null"),
             "/dev/null: a character device, want a file or a directory");
+}
+
+// `leat index FILE --format NAME` serves a new reader without more.
+TEST_F(GuessReaderTest, EveryReaderTakesThePath) {
+  const std::string file = dir_.Write("x", "no format");
+  int taken = 0;
+  for (const OperatorInfo& info : AllOperators()) {
+    if (!info.name.starts_with("readers.") || info.name == kExternalReader)
+      continue;
+    const auto guess = GuessReader(file, {.format = info.name, .args = {}}, {});
+    EXPECT_THAT(Message(guess.status()), Not(HasSubstr("takes no path")));
+    if (!guess.ok()) continue;
+    EXPECT_EQ(RootOf(guess->node), file) << info.name;
+    ++taken;
+  }
+  EXPECT_GT(taken, 5);
 }
 
 }  // namespace
