@@ -13,8 +13,8 @@ namespace leat {
 // deletes or replaces a byte, or swaps two neighbours. O(|a| · |b|).
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// Returns the iterator of the word that is nearest to `word`, the first of
-// several; the end if there are no words.
+// Returns an iterator to the first of the words that are nearest to `word`, or
+// the end if there are no words.
 template <class Words>
 auto NearestWord(const Words& words, std::string_view word) {
   return std::ranges::min_element(words, {}, [&](std::string_view each) {

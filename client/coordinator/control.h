@@ -96,8 +96,8 @@ class Control {
     return stopped ? absl::OkStatus() : status;
   }
 
-  // Creates the job within the time. `on_waiting` (may be null) runs on this
-  // thread, with what the coordinator waits for.
+  // Creates the job, and waits no longer than `within`. `on_waiting` (may be
+  // null) runs on this thread, and gets what the coordinator waits for.
   absl::Status CreateJob(
       const v1::CreateJobRequest& request, absl::Duration within,
       const std::function<void(std::string_view)>& on_waiting,

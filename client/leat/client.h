@@ -40,7 +40,7 @@ struct ConnectOptions {  // how to reach a service, or a private one
   // them; they stop when the last one ends.
   std::string address;
   std::string access_token;       // an access token of the service
-  std::string access_token_file;  // where it came from, and is read again
+  std::string access_token_file;  // its file, read again for each call
   std::string ca_pem;             // trusted roots; if set, TLS is used
   std::string cert_pem;           // this client's certificate; needs key_pem
   std::string key_pem;

@@ -20,7 +20,7 @@ namespace leat {
 
 using TypesOr = absl::StatusOr<std::vector<ValueType>>;
 using Inputs = std::span<const ValueType>;
-// Lists, as arguments hold them.
+// The types of arguments that are lists.
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Texts = std::vector<std::string>;

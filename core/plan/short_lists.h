@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Short lists: a reader's text for people. Its lists of files and labels may
-// have thousands of entries; of a list of more than kWholeList the first
-// kShownOfList are shown, how many more there are, and a digest, by which two
+// have thousands of entries. A list of more than kWholeList entries is cut to
+// the first kShownOfList, the number of the others, and a digest, by which two
 // lists can be compared.
 //
 // Pure functions. Texts may come from another program, and have any bytes.

@@ -64,9 +64,9 @@ absl::StatusOr<ColumnName> ParseColumn(std::string_view text,
 namespace condition {
 struct Node;
 
-// Returns the sign or the word of the language that another language writes as
-// the text does at character `at`, where it is wrong: of "=" "==", of "AND"
-// "and". Empty: nothing is known.
+// Returns what was meant by the sign or word at character `at`, where the text
+// is wrong but another language has it: "==" for "=", "and" for "AND". Returns
+// "" if nothing is known.
 std::string_view MeantAt(std::string_view text, size_t at);
 }  // namespace condition
 

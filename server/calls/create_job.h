@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call CreateJob: says to its caller what it waits for, and then the answer.
+// Serves CreateJob: it tells the caller what it waits for, and then answers.
 //
 //   coordinator: Tell("worker w1 lists ...")  ─► a response with `waiting`
 //                Tell, while one is written   ─► dropped: the next one is newer

@@ -72,7 +72,7 @@ class Coordinator {
 
   // Returns a number for CancelWait; `done` runs exactly once, at the latest at
   // `deadline`, unless the wait is cancelled. `tell` runs before it, any number
-  // of times, with what the call waits for. Errors: see CreateJob in
+  // of times, and gets what the call waits for. Errors: see CreateJob in
   // coordinator.proto.
   uint64_t CreateJob(const JobSpec& spec, MonotonicTime deadline, Now now,
                      JobDone done, const JobCreator& by = {},

@@ -7,9 +7,9 @@
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
 // that worker is lost, or takes longer than `attempt_timeout`, another worker
-// is asked, up to `max_attempts` in all. Attempts that brought the listing of an
-// arrangement farther than any before, and kept that, do not count. A request waits while no ready worker
-// has what its reader needs (core/plan/abilities.h).
+// is asked, up to `max_attempts` in all. An attempt does not count if it kept
+// more of an arrangement's listing than any before. A request waits while no
+// ready worker has what its reader needs (core/plan/abilities.h).
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
@@ -72,8 +72,8 @@ class Indexing {
     // Calls with smaller numbers had arrived when the attempt began, so its
     // result is new enough for them.
     uint64_t covers = 0;
-    // How far the listing is (v1::ListingUnderWay, v1::IndexProgress), and what
-    // was kept of that of an arrangement, in order.
+    // The listing's progress (v1::ListingUnderWay, v1::IndexProgress), and the
+    // blocks that were kept of an arrangement's, in order.
     uint64_t files = 0, walked = 0, walked_total = 0;
     uint64_t furthest = 0;  // `walked`, of any attempt that kept a part
     std::vector<IndexBlock> trail{};

@@ -46,10 +46,10 @@ class JobCreations {
   bool Wants(std::string_view reader_id) const;
   // Returns a call whose deadline has passed; nullopt: none.
   std::optional<uint64_t> Late(MonotonicTime now) const;
-  // Returns a call that is to be told now what it waits for, and takes it as
-  // told; nullopt: none.
+  // Returns a call that must be told now what it waits for, and counts it as
+  // told; nullopt: there is none.
   std::optional<uint64_t> ToTell(MonotonicTime now);
-  MonotonicTime NextDeadline() const;  // of either; max(): none
+  MonotonicTime NextDeadline() const;  // of Late or ToTell; max(): none
   // Returns any call; nullopt: none.
   std::optional<uint64_t> First() const;
   size_t size() const { return creations_.size(); }
@@ -58,7 +58,7 @@ class JobCreations {
   std::map<uint64_t, JobCreation> creations_;
   // Holds those that are not in Phase::kWriting.
   std::set<std::pair<MonotonicTime, uint64_t>> deadlines_;
-  // When those of them that want to be told are told next.
+  // Holds the next time for each of these that wants to be told.
   std::set<std::pair<MonotonicTime, uint64_t>> tells_;
 };
 

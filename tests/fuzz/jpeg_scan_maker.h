@@ -37,8 +37,8 @@ class JpegScanMaker {
 
   struct Kind {
     bool restarts = false;  // some have restart markers
-    // Most have few MCUs. Threads that find their places need more: 16 MCUs
-    // are one segment's.
+    // True if most files have few MCUs. Threads that search for their places
+    // need more: a segment has 16 MCUs.
     bool small = false;
   };
 

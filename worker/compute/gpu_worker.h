@@ -106,8 +106,8 @@ struct GpuStats {
   uint64_t enqueue_ns_total = 0;
   // The part of enqueue_ns_total in the decoder's calls.
   uint64_t decoder_ns_total = 0;
-  // Time in which slots waited for the GPU, summed over groups. What is left of
-  // slots × time, a slot had no group, or a group that rows were prepared for.
+  // Time in which slots waited for the GPU, summed over groups. In the rest of
+  // slots × time a slot had no group, or rows were prepared for its group.
   uint64_t waiting_ns_total = 0;
   // Copies of host memory that is not page-locked; a slot's thread waits for
   // each.

@@ -21,7 +21,7 @@ namespace leat::worker {
 
 class ListingsUnderWay {
  public:
-  // Count the progress of a listing, and outlive its Mine.
+  // Counters that a listing increments. REQUIRES: they outlive its Mine.
   struct Counts {
     const std::atomic<uint64_t>* files;
     const std::atomic<uint64_t>* samples;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of a message as texts for people. Long ones are cut, as those of a
+// Shows a message's lists to people. Long ones are cut as the lists of a
 // canonical text are (core/plan/short_lists.h).
 #pragma once
 

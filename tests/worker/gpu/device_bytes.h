@@ -27,7 +27,7 @@ class DeviceBytes {
   }
   DeviceBytes(const DeviceBytes&) = delete;
   DeviceBytes& operator=(const DeviceBytes&) = delete;
-  // nullptr: the device had too little.
+  // Returns nullptr if the device had too little memory.
   std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
 
  private:

@@ -11,7 +11,7 @@ namespace leat::worker {
 
 void AddPageLocked(const void* memory, size_t bytes);
 void RemovePageLocked(const void* memory);
-// True if all these bytes lie in one such memory. Thread-safe, as the others.
+// True if all these bytes lie in one such memory. All three are thread-safe.
 bool IsPageLocked(const void* memory, size_t bytes);
 
 }  // namespace leat::worker

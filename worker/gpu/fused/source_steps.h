@@ -5,7 +5,7 @@
 // channel. SetSource computes them for a part of an image that may be turned,
 // mirrored and reversed in its channels.
 //
-// Pure, and without errors: the group that makes the row has checked the part.
+// SetSource cannot fail: the group that computes the row has checked the part.
 #pragma once
 
 #include <cstdint>

@@ -131,8 +131,8 @@ struct GroupRow {
   bool luma = false;
   DecodeChoice choice;
   OfBoth<RowPixels> pixels;
-  // All fields in order, for a device's outputs: in the slot, or if it has no
-  // room in memory of their own.
+  // Holds all fields in order, for a device's outputs. It lies in the slot, or
+  // in own_values if the slot has no room.
   std::span<std::byte> values;
   std::vector<std::byte> own_values;
   bool for_cpu = false;  // when prepared again after kFaulted
@@ -231,10 +231,10 @@ class GpuGroup final : public KernelGroup {
   // Takes a place in the slot's memory for pixels; nullopt: there is no room.
   // Places follow each other, since all of them are copied together.
   std::optional<size_t> TakePixels(size_t bytes);
-  // Takes a place for what no kernel reads, from the end of that room: a file
+  // Takes a place at the end of that memory, for what no kernel reads: a file
   // for the decoder, or values.
   std::optional<size_t> TakeBehind(size_t bytes);
-  // The same in its memory for images that are made on the device.
+  // Takes a place in the slot's memory for images that the device computes.
   std::optional<size_t> TakeImage(size_t bytes);
   // Copies the row's file into page-locked memory, if there is room: otherwise
   // the one thread that calls the decoder would spend its time on copying it.

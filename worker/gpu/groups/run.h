@@ -42,7 +42,7 @@ class GroupRun {
   absl::Status EnqueueStores();
 
   uint64_t splits() const { return splits_; }
-  // Returns the time in the decoder's calls.
+  // Returns the time that the decoder's calls took.
   Duration decoding() const { return decoding_; }
 
  private:

@@ -58,8 +58,8 @@ struct ColumnSource {
 
 class Columns {
  public:
-  // kInvalidArgument: an unknown column (says which there are, and the nearest),
-  // or one that is compared with values of another kind (says how to write it).
+  // kInvalidArgument: a column is unknown (the text lists the known ones), or
+  // compared with values of another type (the text says how to write it).
   static absl::StatusOr<Columns> Bind(const Condition& condition,
                                       const ColumnSource& from);
 

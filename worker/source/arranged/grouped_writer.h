@@ -23,12 +23,12 @@
 
 namespace leat::worker {
 
-// A listing takes so many samples; in many groups they take some 4.5 GB.
+// The largest number of samples of a listing: some 4.5 GB in many groups.
 inline constexpr uint64_t kMaxGroupedSamples = uint64_t{1} << 30;
 
 class GroupedWriter final : public ItemWriter {
  public:
-  // `base`: for messages. `most`: samples that it takes.
+  // `base` is named in messages. `most` bounds the number of samples.
   GroupedWriter(std::unique_ptr<SampleGroups> groups, const Source* base,
                 const SourceLimits& limits, uint64_t most = kMaxGroupedSamples)
       : groups_(std::move(groups)), base_(base), most_(most), chosen_(limits) {}

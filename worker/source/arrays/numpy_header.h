@@ -36,13 +36,13 @@ struct NumpyHeader {
 // kMaxNumpyHeaderBytes. kUnimplemented: another version.
 absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin);
 
-// The elements that a caller takes: those of tensors, these and float64, or
-// integers.
+// The types of elements that a caller accepts: a tensor's, a tensor's and
+// float64, or integers.
 enum class NumpyElements : uint8_t { kOfTensors, kFloat64Too, kIntegers };
 
-// `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented,
-// or of kIntegers kInvalidArgument: elements that are not wanted, or
-// big-endian; names their type, and what is wanted.
+// `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented
+// (kInvalidArgument if `wanted` is kIntegers): the elements are big-endian or
+// of another type; the text names their type and the accepted ones.
 absl::StatusOr<NumpyHeader> ParseNumpyHeader(
     std::span<const std::byte> header,
     NumpyElements wanted = NumpyElements::kOfTensors);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormReaders: the state in which a decode reads a form, one reader for each
+// FormReaders holds the state of a decode that reads a form: a reader for each
 // kind of McuForm. A decoder keeps it (forms/decoding.h) and lends it to
 // JpegForm::Begin, so that a decode with a form allocates nothing.
 //
-// One thread, the decoder's.
+// Only the decoder's thread may use it.
 #pragma once
 
 #include "worker/image/jpeg/forms/coefficients.h"

@@ -88,8 +88,8 @@ struct ScanBits {
     constexpr uint64_t kOnes = 0x0101010101010101;
     return ((~bytes - kOnes) & bytes & (kOnes << 7)) != 0;
   }
-  // `bits` after refilling, how many there are then, how many bytes were read,
-  // and how many bits of padding were given. It fits two registers.
+  // The result of a refill: the bits, their number, the number of bytes that
+  // were read, and of padding bits that were added. It fits two registers.
   struct ByBytes {
     uint64_t bits;
     uint8_t count, bytes, padding;
