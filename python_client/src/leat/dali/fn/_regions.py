@@ -35,6 +35,23 @@ class Region:
 
 # The default of `axes`. A script's own `axes` replaces it, and replaces the default of `axis_names` too.
 ROWS_LAST = (1, 0)
+_PARTS = ("start", "end", "shape", "rel_start", "rel_end", "rel_shape")
+# DALI's arguments of a region of a plane, and their defaults.
+SLICE: dict[str, Any] = {
+    "axes": ROWS_LAST,
+    "axis_names": "WH",
+    "normalized_anchor": True,
+    "normalized_shape": True,
+    **dict.fromkeys(_PARTS),
+}
+_POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
+
+
+def policy_of(where: str, policy: Any) -> str:
+    """Returns Leat's name of a policy for elements outside the value."""
+    if not isinstance(policy, str) or policy not in _POLICIES:
+        raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
+    return _POLICIES[policy]
 
 
 def plane_of(where: str, x: DataNode, axes: Any, axis_names: Any, default: str) -> list[int]:
@@ -101,12 +118,11 @@ def slice_arguments(
     anchor: DataNode | None,
     shape_input: DataNode | None,
     named: dict[str, Any],
-    normalized_anchor: bool,
-    normalized_shape: bool,
-    chosen: list[int],
 ) -> Region:
-    """Returns the region on the chosen axes, from DALI's positional inputs or from its named arguments."""
-    given = [name for name, value in named.items() if value is not None]
+    """Returns the region that DALI's positional inputs or those of its arguments SLICE describe that are given."""
+    named = {**SLICE, **named}
+    chosen = plane_of(where, x, named["axes"], named["axis_names"], SLICE["axis_names"])
+    given = [name for name in _PARTS if named[name] is not None]
     if (anchor is None) != (shape_input is None):
         raise InvalidArgument(f"{where}: an anchor is given without a shape; expected both inputs or neither")
     if anchor is not None and given:
@@ -118,8 +134,8 @@ def slice_arguments(
             _values(f"{where}: the anchor", anchor, count),
             _values(f"{where}: the shape", shape_input, count),
             False,
-            bool(normalized_anchor) and not _is_whole(anchor),
-            bool(normalized_shape) and not _is_whole(shape_input),
+            bool(named["normalized_anchor"]) and not _is_whole(anchor),
+            bool(named["normalized_shape"]) and not _is_whole(shape_input),
         )
     if not given:
         raise InvalidArgument(f"{where}: nothing says what is kept; expected start, end, shape or their rel_ forms")
@@ -161,10 +177,7 @@ def region(where: str, x: DataNode, axes: Any, named: dict[str, Any], policy: st
     """Returns the region that named arguments give; on all axes in their order if none are named."""
     count = max(len(np.ravel(each)) for each in named.values() if each is not None)
     chosen = axes_of(where, x, axes, None) if axes else list(range(count))
-    word = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}.get(policy)
-    if word is None:
-        raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
-    return sliced(where, x, _named(where, chosen, named), word, fill)
+    return sliced(where, x, _named(where, chosen, named), policy_of(where, policy), fill)
 
 
 def sliced(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> DataNode:

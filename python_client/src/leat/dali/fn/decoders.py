@@ -9,7 +9,7 @@ from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
-from leat.dali.fn._regions import ROWS_LAST, plane_of
+from leat.dali.fn._regions import SLICE
 from leat.errors import InvalidArgument
 
 _HINTS = (
@@ -67,65 +67,37 @@ def image_random_crop(
     return _typed(where, DataNode(node, layout="HWC", sizes=decoded.sizes, dtype="uint8"), dtype)
 
 
-@operator("decoders.image_crop", hints=_HINTS)
+@operator("decoders.image_crop", hints=_HINTS, more=geometry.WINDOW)
 def image_crop(
     input: DataNode,
     *,
     adjust_orientation: bool = True,
-    crop: Any = None,
-    crop_d: Any = 0.0,
-    crop_h: Any = 0.0,
-    crop_pos_x: Any = 0.5,
-    crop_pos_y: Any = 0.5,
-    crop_pos_z: Any = 0.5,
-    crop_w: Any = 0.0,
     dtype: Any = types.UINT8,
     output_type: Any = types.RGB,
-    rounding: str = "round",
+    **place: Any,
 ) -> DataNode:
     """Image files -> a window of one size of each."""
     where = "fn.decoders.image_crop"
     decoded = _decoded(where, input, output_type, adjust_orientation)
-    window = geometry.Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
-    return _typed(where, window.applied(where, decoded), dtype)
+    return _typed(where, geometry.Crop.of(where, place).applied(where, decoded), dtype)
 
 
-@operator("decoders.image_slice", hints=_HINTS, optional_inputs=2)
+@operator("decoders.image_slice", hints=_HINTS, optional_inputs=2, more=SLICE)
 def image_slice(
     data: DataNode,
     anchor: DataNode | None = None,
     shape_input: DataNode | None = None,
     *,
     adjust_orientation: bool = True,
-    axes: Any = ROWS_LAST,
-    axis_names: Any = "WH",
     dtype: Any = types.UINT8,
-    end: Any = None,
-    normalized_anchor: bool = True,
-    normalized_shape: bool = True,
     output_type: Any = types.RGB,
-    rel_end: Any = None,
-    rel_shape: Any = None,
-    rel_start: Any = None,
-    shape: Any = None,
-    start: Any = None,
+    **part: Any,
 ) -> DataNode:
     """Image files -> the given region of each."""
     where = "fn.decoders.image_slice"
     decoded = _decoded(where, data, output_type, adjust_orientation)
-    given = {
-        "start": start,
-        "end": end,
-        "shape": shape,
-        "rel_start": rel_start,
-        "rel_end": rel_end,
-        "rel_shape": rel_shape,
-    }
-    chosen = plane_of(where, decoded, axes, axis_names, "WH")
-    region = geometry.slice_arguments(
-        where, decoded, anchor, shape_input, given, normalized_anchor, normalized_shape, chosen
-    )
-    return _typed(where, geometry.sliced(where, decoded, region, "error", [0.0]), dtype)
+    kept = geometry.slice_arguments(where, decoded, anchor, shape_input, part)
+    return _typed(where, geometry.sliced(where, decoded, kept, "error", [0.0]), dtype)
 
 
 @operator("peek_image_shape")

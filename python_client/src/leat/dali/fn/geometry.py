@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,10 @@ import numpy as np
 from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
-from leat.dali.fn._regions import ROWS_LAST, axes_of, plane_of, region, slice_arguments, sliced
+from leat.dali.fn._regions import SLICE, axes_of, policy_of, region, slice_arguments, sliced
 from leat.errors import InvalidArgument, Unimplemented
 
 __all__ = ["axes_of", "region", "slice_arguments", "sliced"]
-
-_POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
-
-
-def policy_of(where: str, policy: Any) -> str:
-    """Returns Leat's name of a policy for elements outside the value."""
-    if not isinstance(policy, str) or policy not in _POLICIES:
-        raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
-    return _POLICIES[policy]
-
-
-def given(**args: Any) -> dict[str, Any]:
-    """Returns the arguments that are not None."""
-    return {name: value for name, value in args.items() if value is not None}
 
 
 def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
@@ -82,6 +68,19 @@ def wide(where: str, x: DataNode, dtype: Any) -> DataNode:
     return _node.cast(x, "float32")
 
 
+# DALI's arguments of a window of one size, and their defaults.
+WINDOW: dict[str, Any] = {
+    "crop": None,
+    "crop_h": 0.0,
+    "crop_w": 0.0,
+    "crop_d": 0.0,
+    "crop_pos_y": 0.5,
+    "crop_pos_x": 0.5,
+    "crop_pos_z": 0.5,
+    "rounding": "round",
+}
+
+
 @dataclasses.dataclass
 class Crop:
     """A window of one size, at a position that may vary.
@@ -96,19 +95,9 @@ class Crop:
     rounding: str
 
     @classmethod
-    def of(
-        cls,
-        where: str,
-        crop: Any,
-        crop_h: Any,
-        crop_w: Any,
-        crop_d: Any,
-        pos_y: Any,
-        pos_x: Any,
-        pos_z: Any,
-        rounding: Any,
-    ) -> Crop:
-        """Returns the window that DALI's arguments describe."""
+    def of(cls, where: str, given: Mapping[str, Any]) -> Crop:
+        """Returns the window that DALI's arguments describe; those of WINDOW that are not given have their defaults."""
+        crop, crop_h, crop_w, crop_d, pos_y, pos_x, pos_z, rounding = (given.get(name, WINDOW[name]) for name in WINDOW)
         if rounding not in ("round", "truncate"):
             raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
         _args.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a position in it has no effect
@@ -167,70 +156,44 @@ def _whole(where: str, value: Any) -> int:
     return number
 
 
-@operator("crop")
+@operator("crop", more=WINDOW)
 def crop(
     input: DataNode,
     *,
-    crop: Any = None,
-    crop_d: Any = 0.0,
-    crop_h: Any = 0.0,
-    crop_pos_x: Any = 0.5,
-    crop_pos_y: Any = 0.5,
-    crop_pos_z: Any = 0.5,
-    crop_w: Any = 0.0,
     dtype: Any = None,
     fill_values: Any = (0.0,),
     out_of_bounds_policy: str = "error",
-    rounding: str = "round",
+    **place: Any,
 ) -> DataNode:
     """Returns a window of the image."""
     where = "fn.crop"
-    window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
+    window = Crop.of(where, place)
     fill = _args.numbers(f"{where}: fill_values", fill_values)
     return typed(where, window.applied(where, input, policy_of(where, out_of_bounds_policy), fill), dtype)
 
 
-@operator("slice", optional_inputs=2)
+@operator("slice", optional_inputs=2, more=SLICE)
 def slice(
     data: DataNode,
     anchor: DataNode | None = None,
     shape_input: DataNode | None = None,
     *,
-    axes: Any = ROWS_LAST,
-    axis_names: Any = "WH",
     dtype: Any = None,
-    end: Any = None,
     fill_values: Any = (0.0,),
-    normalized_anchor: bool = True,
-    normalized_shape: bool = True,
     out_of_bounds_policy: str = "error",
-    rel_end: Any = None,
-    rel_shape: Any = None,
-    rel_start: Any = None,
-    shape: Any = None,
-    start: Any = None,
+    **part: Any,
 ) -> DataNode:
     """Returns a part of the value, at a position that may vary from sample to sample."""
     where = "fn.slice"
-    named = {"start": start, "end": end, "shape": shape}
-    named |= {"rel_start": rel_start, "rel_end": rel_end, "rel_shape": rel_shape}
-    chosen = plane_of(where, data, axes, axis_names, "WH")
-    part = slice_arguments(where, data, anchor, shape_input, named, normalized_anchor, normalized_shape, chosen)
+    kept = slice_arguments(where, data, anchor, shape_input, part)
     policy = policy_of(where, out_of_bounds_policy)
-    return typed(where, sliced(where, data, part, policy, _args.numbers(f"{where}: fill_values", fill_values)), dtype)
+    return typed(where, sliced(where, data, kept, policy, _args.numbers(f"{where}: fill_values", fill_values)), dtype)
 
 
-@operator("crop_mirror_normalize")
+@operator("crop_mirror_normalize", more=WINDOW)
 def crop_mirror_normalize(
     input: DataNode,
     *,
-    crop: Any = None,
-    crop_d: Any = 0.0,
-    crop_h: Any = 0.0,
-    crop_pos_x: Any = 0.5,
-    crop_pos_y: Any = 0.5,
-    crop_pos_z: Any = 0.5,
-    crop_w: Any = 0.0,
     dtype: Any = types.FLOAT,
     fill_values: Any = (0.0,),
     mean: Any = (0.0,),
@@ -238,15 +201,15 @@ def crop_mirror_normalize(
     out_of_bounds_policy: str = "error",
     output_layout: Any = "CHW",
     pad_output: bool = False,
-    rounding: str = "round",
     scale: float = 1.0,
     shift: float = 0.0,
     std: Any = (1.0,),
+    **place: Any,
 ) -> DataNode:
     """Returns a mirrored window, scale * (x - mean) / std + shift, channels first unless output_layout says
     otherwise."""
     where = "fn.crop_mirror_normalize"
-    window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
+    window = Crop.of(where, place)
     layout = output_layout or input.layout or "HWC"
     if layout not in ("CHW", "HWC"):
         raise InvalidArgument(f'{where}: output_layout = {output_layout!r}; expected "CHW", "HWC" or ""')
@@ -267,7 +230,7 @@ def crop_mirror_normalize(
         dtype=name,
         output_layout=layout,
         pad_output=bool(pad_output),
-        rounding=rounding,
+        rounding=window.rounding,
         out_of_bounds_policy=policy,
         fill_values=_args.numbers(f"{where}: fill_values", fill_values),
     )

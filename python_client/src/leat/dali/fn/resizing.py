@@ -154,19 +154,6 @@ _SIZE: dict[str, Any] = {
 }
 
 
-# In the order of the arguments of Crop.of.
-_WINDOW: dict[str, Any] = {
-    "crop": None,
-    "crop_h": 0.0,
-    "crop_w": 0.0,
-    "crop_d": 0.0,
-    "crop_pos_y": 0.5,
-    "crop_pos_x": 0.5,
-    "crop_pos_z": 0.5,
-    "rounding": "round",
-}
-
-
 @operator("resize", hints=_HINTS, more={**_SIZE, "save_attrs": False})
 def resize(input: DataNode, **options: Any) -> DataNode:
     """Resizes the image, or a region of it."""
@@ -196,13 +183,12 @@ def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
 @operator(
     "resize_crop_mirror",
     hints=_HINTS,
-    more={**_SIZE, **_WINDOW, "mirror": 0},
+    more={**_SIZE, **geometry.WINDOW, "mirror": 0},
 )
 def resize_crop_mirror(input: DataNode, **options: Any) -> DataNode:
     """Resizes the image, takes a window of the result, and mirrors it."""
     where = "fn.resize_crop_mirror"
-    size_and_place = [options.pop(name, default) for name, default in _WINDOW.items()]
-    window = geometry.Crop.of(where, *size_and_place)
+    window = geometry.Crop.of(where, {name: options.pop(name) for name in geometry.WINDOW if name in options})
     flips = _mirrored(where, options.pop("mirror", 0))
     result, turned, (vertical, horizontal) = resized(where, input, {**_SIZE, **options})
     if vertical or horizontal:
