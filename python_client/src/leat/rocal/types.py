@@ -7,7 +7,11 @@ import enum
 from typing import Any
 
 
-class Status(enum.IntEnum):
+class _Constant(enum.IntEnum):
+    """The base of all groups of constants."""
+
+
+class Status(_Constant):
     """The results of `Pipeline.rocal_run`."""
 
     OK = 0
@@ -17,14 +21,14 @@ class Status(enum.IntEnum):
     INVALID_PARAMETER_TYPE = 4
 
 
-class ProcessMode(enum.IntEnum):
+class ProcessMode(_Constant):
     """The processor on which rocAL computes."""
 
     GPU = 0
     CPU = 1
 
 
-class TensorType(enum.IntEnum):
+class TensorType(_Constant):
     """The type of an output's values."""
 
     FLOAT = 0
@@ -36,7 +40,7 @@ class TensorType(enum.IntEnum):
     INT16 = 6
 
 
-class MemoryType(enum.IntEnum):
+class MemoryType(_Constant):
     """The memory in which rocAL leaves an output."""
 
     HOST_MEMORY = 0
@@ -44,7 +48,7 @@ class MemoryType(enum.IntEnum):
     PINNED_MEMORY = 2
 
 
-class SizePolicy(enum.IntEnum):
+class SizePolicy(_Constant):
     """The size that rocAL gives to decoded images."""
 
     MAX_SIZE = 0
@@ -54,7 +58,7 @@ class SizePolicy(enum.IntEnum):
     USER_GIVEN_SIZE_ORIG = 4
 
 
-class Color(enum.IntEnum):
+class Color(_Constant):
     """The colours of an image."""
 
     RGB = 0
@@ -63,7 +67,7 @@ class Color(enum.IntEnum):
     RGB_PLANAR = 3
 
 
-class Layout(enum.IntEnum):
+class Layout(_Constant):
     """The order of an output's axes."""
 
     NHWC = 0
@@ -76,14 +80,14 @@ class Layout(enum.IntEnum):
     NONE = 7
 
 
-class DecodeDevice(enum.IntEnum):
+class DecodeDevice(_Constant):
     """The processor on which rocAL decodes videos."""
 
     HARDWARE_DECODE = 0
     SOFTWARE_DECODE = 1
 
 
-class Decoder(enum.IntEnum):
+class Decoder(_Constant):
     """The decoder that rocAL uses."""
 
     DECODER_TJPEG = 0
@@ -96,7 +100,7 @@ class Decoder(enum.IntEnum):
     DECODER_ROCJPEG = 7
 
 
-class ScalingMode(enum.IntEnum):
+class ScalingMode(_Constant):
     """The rule for a resized image's size."""
 
     SCALING_MODE_DEFAULT = 0
@@ -106,7 +110,7 @@ class ScalingMode(enum.IntEnum):
     SCALING_MODE_MIN_MAX = 4
 
 
-class Interpolation(enum.IntEnum):
+class Interpolation(_Constant):
     """The filter between pixels."""
 
     NEAREST_NEIGHBOR_INTERPOLATION = 0
@@ -117,7 +121,7 @@ class Interpolation(enum.IntEnum):
     TRIANGULAR_INTERPOLATION = 5
 
 
-class ExternalSourceMode(enum.IntEnum):
+class ExternalSourceMode(_Constant):
     """The kind of data that rocAL's external source gives."""
 
     EXTSOURCE_FNAME = 0
@@ -125,7 +129,7 @@ class ExternalSourceMode(enum.IntEnum):
     EXTSOURCE_RAW_UNCOMPRESSED = 2
 
 
-class LastBatchPolicy(enum.IntEnum):
+class LastBatchPolicy(_Constant):
     """The treatment of the samples of a shard that fill no batch.
 
     LAST_BATCH_MASK, only in Leat: the last sample is repeated, as LAST_BATCH_FILL does with pad_last_batch=True, and
@@ -138,30 +142,13 @@ class LastBatchPolicy(enum.IntEnum):
     LAST_BATCH_MASK = 3
 
 
-class MissingComponent(enum.IntEnum):
+class MissingComponent(_Constant):
     """The treatment of a WebDataset sample without one of its components."""
 
     MISSING_COMPONENT_ERROR = 0
     MISSING_COMPONENT_SKIP = 1
     MISSING_COMPONENT_EMPTY = 2
 
-
-_GROUPS: tuple[type[enum.IntEnum], ...] = (
-    Status,
-    ProcessMode,
-    TensorType,
-    MemoryType,
-    SizePolicy,
-    Color,
-    Layout,
-    DecodeDevice,
-    Decoder,
-    ScalingMode,
-    Interpolation,
-    ExternalSourceMode,
-    LastBatchPolicy,
-    MissingComponent,
-)
 
 OK = Status.OK
 CONTEXT_INVALID = Status.CONTEXT_INVALID
@@ -232,6 +219,6 @@ MISSING_COMPONENT_EMPTY = MissingComponent.MISSING_COMPONENT_EMPTY
 
 def data_type_function(dtype: Any) -> str:
     """Returns the name of a constant. Raises RuntimeError for anything else."""
-    if isinstance(dtype, _GROUPS):
+    if isinstance(dtype, _Constant):
         return dtype.name
     raise RuntimeError(f"{dtype!r} is none of the constants of leat.rocal.types")

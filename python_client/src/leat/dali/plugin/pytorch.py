@@ -13,7 +13,7 @@ except ImportError as _error:
 import numpy as np
 
 from leat.dali.plugin._torch_feeding import feed_ndarray, sparse_tensor
-from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
+from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_names
 
 __all__ = [
     "DALIClassificationIterator",
@@ -92,9 +92,7 @@ class DALIGenericIterator(BaseIterator[list[dict[str, torch.Tensor]]]):
         last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
     ) -> None:
-        if len(set(output_map)) != len(output_map):
-            raise AssertionError(f"output_map names should be distinct; got {output_map}")
-        check_marked(output_map, last_batch_policy)
+        check_names(output_map, last_batch_policy)
         self.output_map = output_map
         super().__init__(
             pipelines,
@@ -195,14 +193,12 @@ class DALIRaggedIterator(BaseIterator[list[dict[str, Any]]]):
         prepare_first_batch: bool = True,
     ) -> None:
         tags = [self.DENSE_TAG] * len(output_map) if output_types is None else list(output_types)
-        if len(set(output_map)) != len(output_map):
-            raise AssertionError(f"output_map names should be distinct; got {output_map}")
+        check_names(output_map, last_batch_policy)
         if len(tags) != len(output_map):
             raise AssertionError(f"output_types has {len(tags)} entries for the names {output_map}; expected as many")
         known = (self.DENSE_TAG, self.SPARSE_LIST_TAG, self.SPARSE_COO_TAG)
         if not set(tags) <= set(known):
             raise AssertionError(f"output_types = {tags}; expected each to be one of {known}")
-        check_marked(output_map, last_batch_policy)
         self.output_map: list[str] = output_map
         self._tags = tags
         super().__init__(

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, overload
 import jax
 
 from leat._arrays import pipeline_placing as _placing
-from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
+from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_names
 
 _NUM_THREADS = 4
 
@@ -95,15 +95,13 @@ class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
         sharding: jax.sharding.Sharding | None = None,
         pmap_compatible: bool | None = None,
     ) -> None:
-        if len(set(output_map)) != len(output_map):
-            raise AssertionError(f"output_map names should be distinct; got {output_map}")
+        check_names(output_map, last_batch_policy)
         check_sharding(sharding)
         if last_batch_policy is LastBatchPolicy.PARTIAL:
             raise AssertionError(
                 "JAX iterator does not support partial last batch policy. LastBatchPolicy.MASK keeps the shape and "
                 "marks the rows."
             )
-        check_marked(output_map, last_batch_policy)
         self.output_map = output_map
         self._sharding = sharding
         self._stacks = bool(pmap_compatible)
