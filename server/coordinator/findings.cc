@@ -22,33 +22,21 @@ std::string Lasted(Duration duration) {
   return s < 120 ? fmt::format("{} s", s) : fmt::format("{} min", s / 60);
 }
 
-// Mutes a finding, or unmutes it.
-class MuteTransaction final : public AnsweredTransaction {
- public:
-  MuteTransaction(Announcer* announcer, Event event, const std::string& code,
-                  std::string what, Done done)
-      : AnsweredTransaction(std::move(done)),
-        announcer_(announcer),
-        event_(std::move(event)),
-        code_(code),
-        what_(std::move(what)) {}
-  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    return event_;
-  }
-
- private:
-  void Changed(DeferredActions* deferred) override {
-    announcer_->Tell({"finding." + what_,
-                      "info",
-                      {"finding/" + code_},
-                      fmt::format("finding {} was {}", code_, what_)},
-                     deferred);
-  }
-
-  Announcer* const announcer_;
-  const Event event_;
-  const std::string code_, what_;
-};
+// Appends the event by which the finding was muted, or unmuted (`what`).
+std::unique_ptr<Transaction> Mute(Announcer* announcer, const Event& event,
+                                  const std::string& code,
+                                  const std::string& what,
+                                  AnsweredTransaction::Done done) {
+  const auto changed = [=](DeferredActions* deferred) {
+    announcer->Tell({"finding." + what,
+                     "info",
+                     {"finding/" + code},
+                     fmt::format("finding {} was {}", code, what)},
+                    deferred);
+  };
+  return std::make_unique<PlainTransaction>([event] { return event; }, changed,
+                                            std::move(done));
+}
 
 }  // namespace
 
@@ -119,9 +107,8 @@ void Coordinator::MuteFinding(const std::string& code,
   DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->transactions.Enqueue(
-      std::make_unique<MuteTransaction>(&parts_->announcer,
-                                        Event{{}, std::move(muted), {}}, code,
-                                        "muted", std::move(done)),
+      Mute(&parts_->announcer, Event{{}, std::move(muted), {}}, code, "muted",
+           std::move(done)),
       &deferred);
 }
 
@@ -131,9 +118,8 @@ void Coordinator::UnmuteFinding(const std::string& code, Done done) {
   DeferredActions deferred;
   MutexLock lock(&mu_);
   parts_->transactions.Enqueue(
-      std::make_unique<MuteTransaction>(&parts_->announcer,
-                                        Event{{}, FindingUnmuted{code}, {}},
-                                        code, "unmuted", std::move(done)),
+      Mute(&parts_->announcer, Event{{}, FindingUnmuted{code}, {}}, code,
+           "unmuted", std::move(done)),
       &deferred);
 }
 

@@ -22,51 +22,6 @@
 namespace leat::server {
 namespace {
 
-// Drains a worker, or ends the drain.
-class DrainTransaction final : public AnsweredTransaction {
- public:
-  DrainTransaction(Parts* parts, const std::string& name, bool drain, Now now,
-                   Done done)
-      : AnsweredTransaction(std::move(done)),
-        parts_(parts),
-        name_(name),
-        drain_(drain),
-        now_(now) {}
-
-  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    const bool drained = parts_->state.drained().contains(name_);
-    if (parts_->membership.Find(name_) == nullptr && !drained)
-      return NotFound("no worker \"{}\"", name_);
-    if (drained == drain_) return std::nullopt;
-    Event event;
-    if (drain_)
-      event.kind = WorkerDrained{name_};
-    else
-      event.kind = WorkerUndrained{name_};
-    return event;
-  }
-
- private:
-  void Changed(DeferredActions* deferred) override {
-    if (!parts_->membership.SetDrained(name_, drain_)) return;
-    parts_->announcer.Tell(
-        {drain_ ? "worker.drained" : "worker.undrained",
-         "info",
-         {"worker/" + name_},
-         drain_
-             ? fmt::format("worker {} drains: it owns no shard any more", name_)
-             : fmt::format("worker {} may own shards again", name_)},
-        deferred);
-    parts_->tables.MembersChanged(now_, deferred);
-    parts_->datasets.AssignListings(now_, deferred);
-  }
-
-  Parts* const parts_;
-  const std::string name_;
-  const bool drain_;
-  const Now now_;
-};
-
 // kAlreadyExists, kResourceExhausted: it may not register.
 absl::Status MayRegister(const WorkerRegistration& registration,
                          const Membership::Worker* known, const Parts& parts,
@@ -335,9 +290,30 @@ void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
                               Done done) {
   DeferredActions deferred;
   MutexLock lock(&mu_);
-  parts_->transactions.Enqueue(
-      std::make_unique<DrainTransaction>(parts_.get(), name, drain, now,
-                                         std::move(done)),
+  Parts* const parts = parts_.get();
+  const auto decide = [=]() -> absl::StatusOr<std::optional<Event>> {
+    const bool drained = parts->state.drained().contains(name);
+    if (parts->membership.Find(name) == nullptr && !drained)
+      return NotFound("no worker \"{}\"", name);
+    if (drained == drain) return std::nullopt;
+    if (drain) return Event{{}, WorkerDrained{name}, {}};
+    return Event{{}, WorkerUndrained{name}, {}};
+  };
+  const auto changed = [=](DeferredActions* actions) {
+    if (!parts->membership.SetDrained(name, drain)) return;
+    parts->announcer.Tell(
+        {drain ? "worker.drained" : "worker.undrained",
+         "info",
+         {"worker/" + name},
+         drain
+             ? fmt::format("worker {} drains: it owns no shard any more", name)
+             : fmt::format("worker {} may own shards again", name)},
+        actions);
+    parts->tables.MembersChanged(now, actions);
+    parts->datasets.AssignListings(now, actions);
+  };
+  parts->transactions.Enqueue(
+      std::make_unique<PlainTransaction>(decide, changed, std::move(done)),
       &deferred);
 }
 

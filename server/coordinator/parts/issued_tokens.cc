@@ -15,65 +15,6 @@ constexpr Duration kLookAtExpiries = std::chrono::minutes(1);
 
 }  // namespace
 
-class IssuedTokens::TokenTransaction : public AnsweredTransaction {
- public:
-  TokenTransaction(IssuedTokens* tokens, Now now, std::string what, Done done)
-      : AnsweredTransaction(std::move(done)),
-        tokens_(tokens),
-        now_(now),
-        what_(std::move(what)) {}
-
- protected:
-  void Changed(DeferredActions* deferred) override {
-    deferred->Add([what = what_] { LOG_INFO("access.{}", what); });
-    tokens_->Publish(now_, deferred);
-  }
-  IssuedTokens* const tokens_;
-
- private:
-  const Now now_;
-  const std::string what_;  // for the log
-};
-
-class IssuedTokens::CreateTransaction final : public TokenTransaction {
- public:
-  CreateTransaction(IssuedTokens* tokens, const AccessToken& token, Now now,
-                    Done done)
-      : TokenTransaction(tokens, now,
-                         fmt::format("created token={} name={} role={}",
-                                     token.id, token.name, Name(token.role)),
-                         std::move(done)),
-        token_(token) {}
-  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    const size_t count = tokens_->state_->access().size();
-    if (count >= kMaxAccessTokens)
-      return ResourceExhausted(
-          "there are {} access tokens, the limit: revoke expired and "
-          "unused ones",
-          count);
-    return Event{{}, AccessCreated{token_}, {}};
-  }
-
- private:
-  const AccessToken token_;
-};
-
-class IssuedTokens::RevokeTransaction final : public TokenTransaction {
- public:
-  RevokeTransaction(IssuedTokens* tokens, const std::string& key, Now now,
-                    Done done)
-      : TokenTransaction(tokens, now, fmt::format("revoked token={}", key),
-                         std::move(done)),
-        key_(key) {}
-  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    ASSIGN_OR_RETURN(const std::string id, tokens_->Find(key_));
-    return Event{{}, AccessRevoked{id}, {}};
-  }
-
- private:
-  const std::string key_;
-};
-
 IssuedTokens::IssuedTokens(const State* state, Sessions* sessions,
                            Transactions* transactions, uint64_t instance,
                            std::function<void()> wake)
@@ -116,17 +57,42 @@ void IssuedTokens::Publish(Now now, DeferredActions* deferred) {
 void IssuedTokens::Create(const AccessToken& token, Now now,
                           AnsweredTransaction::Done done,
                           DeferredActions* deferred) {
-  transactions_->Enqueue(
-      std::make_unique<CreateTransaction>(this, token, now, std::move(done)),
-      deferred);
+  const auto decide = [this, token]() -> absl::StatusOr<std::optional<Event>> {
+    const size_t count = state_->access().size();
+    if (count >= kMaxAccessTokens)
+      return ResourceExhausted(
+          "there are {} access tokens, the limit: revoke expired and "
+          "unused ones",
+          count);
+    return Event{{}, AccessCreated{token}, {}};
+  };
+  Change(decide,
+         fmt::format("created token={} name={} role={}", token.id, token.name,
+                     Name(token.role)),
+         now, std::move(done), deferred);
 }
 
 void IssuedTokens::Revoke(const std::string& key, Now now,
                           AnsweredTransaction::Done done,
                           DeferredActions* deferred) {
-  transactions_->Enqueue(
-      std::make_unique<RevokeTransaction>(this, key, now, std::move(done)),
-      deferred);
+  const auto decide = [this, key]() -> absl::StatusOr<std::optional<Event>> {
+    ASSIGN_OR_RETURN(const std::string id, Find(key));
+    return Event{{}, AccessRevoked{id}, {}};
+  };
+  Change(decide, fmt::format("revoked token={}", key), now, std::move(done),
+         deferred);
+}
+
+void IssuedTokens::Change(PlainTransaction::Decision decide, std::string what,
+                          Now now, AnsweredTransaction::Done done,
+                          DeferredActions* deferred) {
+  const auto changed = [=, this](DeferredActions* actions) {
+    actions->Add([what] { LOG_INFO("access.{}", what); });
+    Publish(now, actions);
+  };
+  transactions_->Enqueue(std::make_unique<PlainTransaction>(
+                             std::move(decide), changed, std::move(done)),
+                         deferred);
 }
 
 absl::StatusOr<std::string> IssuedTokens::Find(const std::string& key) const {

@@ -48,10 +48,10 @@ class IssuedTokens {
   const std::shared_ptr<const AccessTokens>& list() const { return list_; }
 
  private:
-  class TokenTransaction;
-  class CreateTransaction;
-  class RevokeTransaction;
   absl::StatusOr<std::string> Find(const std::string& key) const;
+  // Enqueues a change of the tokens. `what`: for the log.
+  void Change(PlainTransaction::Decision decide, std::string what, Now now,
+              AnsweredTransaction::Done done, DeferredActions* deferred);
 
   const State* const state_;
   Sessions* const sessions_;

@@ -16,42 +16,6 @@ constexpr size_t kMaxWatchers = 1000;
 
 }  // namespace
 
-class Pools::SetTransaction final : public AnsweredTransaction {
- public:
-  SetTransaction(Pools* pools, const std::string& name,
-                 const PoolBounds& bounds, Done done)
-      : AnsweredTransaction(std::move(done)),
-        pools_(pools),
-        name_(name),
-        bounds_(bounds) {}
-
-  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
-    const auto& set = pools_->state_->pools();
-    const auto found = set.find(name_);
-    const bool known = found != set.end();
-    if (known ? found->second.bounds == bounds_ : bounds_.max == 0)
-      return std::nullopt;
-    if (!known && set.size() >= kMaxPools)
-      return ResourceExhausted("there are {} pools with bounds, the limit",
-                               kMaxPools);
-    return Event{{}, PoolBounded{name_, bounds_}, {}};
-  }
-
- private:
-  void Changed(DeferredActions* deferred) override {
-    deferred->Add([name = name_, bounds = bounds_] {
-      LOG_INFO("pool.set pool={} min={} max={}", name, bounds.min, bounds.max);
-    });
-    // Waits until earlier workers have reconnected.
-    pools_->due_ = pools_->decide_after_;
-    deferred->Add(pools_->wake_);
-  }
-
-  Pools* const pools_;
-  const std::string name_;
-  const PoolBounds bounds_;
-};
-
 void Pools::Start(Now now, Duration delay) {
   if (!state_->pools().empty()) due_ = decide_after_ = now.mono + delay;
 }
@@ -154,8 +118,27 @@ void Pools::WakeAll(DeferredActions* deferred) const {
 
 void Pools::Set(const std::string& name, const PoolBounds& bounds,
                 AnsweredTransaction::Done done, DeferredActions* deferred) {
+  const auto decide = [=, this]() -> absl::StatusOr<std::optional<Event>> {
+    const auto& set = state_->pools();
+    const auto found = set.find(name);
+    const bool known = found != set.end();
+    if (known ? found->second.bounds == bounds : bounds.max == 0)
+      return std::nullopt;
+    if (!known && set.size() >= kMaxPools)
+      return ResourceExhausted("there are {} pools with bounds, the limit",
+                               kMaxPools);
+    return Event{{}, PoolBounded{name, bounds}, {}};
+  };
+  const auto changed = [=, this](DeferredActions* actions) {
+    actions->Add([name, bounds] {
+      LOG_INFO("pool.set pool={} min={} max={}", name, bounds.min, bounds.max);
+    });
+    // Waits until earlier workers have reconnected.
+    due_ = decide_after_;
+    actions->Add(wake_);
+  };
   transactions_->Enqueue(
-      std::make_unique<SetTransaction>(this, name, bounds, std::move(done)),
+      std::make_unique<PlainTransaction>(decide, changed, std::move(done)),
       deferred);
 }
 

@@ -91,7 +91,6 @@ class Pools {
   void WakeAll(DeferredActions* deferred) const;
 
  private:
-  class SetTransaction;
   struct Published {
     PoolBounds bounds;
     PoolTarget target;

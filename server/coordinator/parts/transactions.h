@@ -69,6 +69,27 @@ class AnsweredTransaction : public Transaction {
   Done done_;
 };
 
+// A transaction whose decision and effects have nothing in common. `decide` is
+// Decide, `changed` is Changed.
+class PlainTransaction final : public AnsweredTransaction {
+ public:
+  using Decision = std::function<absl::StatusOr<std::optional<Event>>()>;
+  PlainTransaction(Decision decide,
+                   std::function<void(DeferredActions*)> changed, Done done)
+      : AnsweredTransaction(std::move(done)),
+        decide_(std::move(decide)),
+        changed_(std::move(changed)) {}
+  absl::StatusOr<std::optional<Event>> Decide(DeferredActions*) override {
+    return decide_();
+  }
+
+ private:
+  void Changed(DeferredActions* deferred) override { changed_(deferred); }
+
+  const Decision decide_;
+  const std::function<void(DeferredActions*)> changed_;
+};
+
 class Transactions {
  public:
   // `state` outlives it. At most `most` wait. `wake`: there is one to run.
