@@ -7,11 +7,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/pipeline/graph.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -124,5 +128,24 @@ class BlobReader {
   static absl::Status Malformed() { return DataLoss("the index is malformed"); }
   std::string_view rest_;
 };
+
+// Reads the head of an index. kDataLoss: it is malformed, or of another reader.
+template <class Head>
+absl::Status NextHead(const Node& reader, BlobReader* in, Head* head) {
+  RETURN_IF_ERROR(in->Next(head));
+  if (head->reader() == CanonicalText(reader)) return absl::OkStatus();
+  return DataLoss("it is of another reader: {}", Redacted(head->reader()));
+}
+
+// Returns the source with its index loaded: `args` are those of its Load. Errors
+// say that they are of the index of `dataset`.
+template <class LoadedSource, class... Args>
+absl::StatusOr<std::unique_ptr<Source>> Loaded(
+    std::unique_ptr<LoadedSource> source, std::string_view dataset,
+    const Args&... args) {
+  RETURN_IF_ERROR(
+      Annotate(source->Load(args...), fmt::format("the index of {}", dataset)));
+  return source;
+}
 
 }  // namespace leat::worker

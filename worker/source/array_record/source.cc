@@ -114,9 +114,7 @@ absl::Status ArrayRecordSource::Load(const Node& reader,
                                      std::string_view blob) {
   BlobReader in(blob);
   stored::v1::ArrayRecordHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
   Sha256 hash;
   hash.UpdateField("leat.array_record.1").UpdateField(head.reader());
   stored::v1::ArrayRecordFile file;
@@ -194,10 +192,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenArrayRecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const std::string text, TextArg(reader, "type", "encoded"));
   ASSIGN_OR_RETURN(ValueType type, ParseStoredType(text));
-  auto source = std::make_unique<ArrayRecordSource>(std::move(type), limits);
-  RETURN_IF_ERROR(Annotate(source->Load(reader, blob),
-                           fmt::format("the index of {}", reader.op)));
-  return source;
+  return Loaded(std::make_unique<ArrayRecordSource>(std::move(type), limits),
+                reader.op, reader, blob);
 }
 
 const SourceFormat kArrayRecordFormat = {

@@ -18,6 +18,7 @@
 #include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"
 #include "worker/source/formats.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
 #include "worker/source/source_storage.h"
@@ -194,10 +195,7 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Kind& kind,
   CifarIndex index;
   if (!index.ParseFromArray(blob.data(), static_cast<int>(blob.size())))
     return DataLoss("the index of {} is malformed", kind.op);
-  auto source = std::make_unique<CifarSource>(kind);
-  RETURN_IF_ERROR(Annotate(source->Load(index, limits),
-                           fmt::format("the index of {}", kind.op)));
-  return source;
+  return Loaded(std::make_unique<CifarSource>(kind), kind.op, index, limits);
 }
 
 template <const Kind& kKind>

@@ -16,6 +16,7 @@
 #include "worker/source/arrays/idx_file.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/formats.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/packed/gzip_reader.h"
 #include "worker/source/packed/unpacked_budget.h"
@@ -202,10 +203,7 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
   if (!index.ParseFromArray(blob.data(), static_cast<int>(blob.size())) ||
       index.images().uri() != uri || index.labels().uri() != labels_uri)
     return DataLoss("the index of {} is malformed", NameOf(uri));
-  auto source = std::make_unique<IdxSource>();
-  RETURN_IF_ERROR(Annotate(source->Load(index, limits),
-                           fmt::format("the index of {}", NameOf(uri))));
-  return source;
+  return Loaded(std::make_unique<IdxSource>(), NameOf(uri), index, limits);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class NumpySource final : public FormatSource {
     uint32_t data_offset = 0;
     bool fortran_order = false;
   };
-  absl::Status LoadHead(const stored::v1::NumpyHead& head, const Node& reader);
+  absl::Status LoadHead(const stored::v1::NumpyHead& head);
   absl::Status AddFile(const stored::v1::NumpyFile& proto);
   absl::Status LoadRows(const Shape& shape);
   Shape ShapeOf(uint64_t sample) const;
@@ -91,10 +91,7 @@ class NumpySource final : public FormatSource {
   mutable ShardCache<Held> array_{0, 1};
 };
 
-absl::Status NumpySource::LoadHead(const stored::v1::NumpyHead& head,
-                                   const Node& reader) {
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+absl::Status NumpySource::LoadHead(const stored::v1::NumpyHead& head) {
   rows_ = head.rows();
   const uint32_t dtype = head.type().dtype();
   if (dtype < static_cast<uint32_t>(kFirstDType) ||
@@ -141,8 +138,8 @@ absl::Status NumpySource::Load(const Node& reader, std::string_view blob,
                                const SourceLimits& limits) {
   BlobReader in(blob);
   stored::v1::NumpyHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  RETURN_IF_ERROR(LoadHead(head, reader));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
+  RETURN_IF_ERROR(LoadHead(head));
   Sha256 hash;
   hash.UpdateField("leat.numpy.1").UpdateField(head.SerializeAsString());
   stored::v1::NumpyFiles part;
@@ -264,11 +261,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenNumpy(const Node& reader,
                                                   std::string_view blob,
                                                   const SourceLimits& limits) {
   ASSIGN_OR_RETURN(std::string path, TextArg(reader, "path"));
-  auto source = std::make_unique<NumpySource>(
-      StorageOf(limits), std::move(path), limits.max_file_bytes);
-  RETURN_IF_ERROR(Annotate(source->Load(reader, blob, limits),
-                           fmt::format("the index of {}", reader.op)));
-  return source;
+  return Loaded(std::make_unique<NumpySource>(
+                    StorageOf(limits), std::move(path), limits.max_file_bytes),
+                reader.op, reader, blob, limits);
 }
 
 const SourceFormat kNumpyFormat = {"readers.numpy", BuildNumpyIndex, OpenNumpy};

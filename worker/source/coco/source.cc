@@ -77,9 +77,7 @@ absl::Status CocoSource::Load(const Node& reader, std::string_view blob,
                               const SourceLimits& limits) {
   BlobReader in(blob);
   stored::v1::CocoHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
   stored::v1::CocoImages part;
   while (!in.done()) {
     RETURN_IF_ERROR(in.Next(&part));
@@ -263,10 +261,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenCoco(const Node& reader,
                                                  std::string_view blob,
                                                  const SourceLimits& limits) {
   ASSIGN_OR_RETURN(CocoOptions options, CocoOptionsOf(reader));
-  auto source = std::make_unique<CocoSource>(std::move(options), limits);
-  RETURN_IF_ERROR(Annotate(source->Load(reader, blob, limits),
-                           fmt::format("the index of {}", reader.op)));
-  return source;
+  return Loaded(std::make_unique<CocoSource>(std::move(options), limits),
+                reader.op, reader, blob, limits);
 }
 
 const SourceFormat kCocoFormat = {"readers.coco", BuildCocoIndex, OpenCoco};

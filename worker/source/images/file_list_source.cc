@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An opened index: 28 bytes, a URI and an identity per file.
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 #include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/images/file_list.h"
+#include "worker/source/images/labelled_files.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
@@ -49,50 +49,20 @@ struct Listing {
   }
 };
 
-class FileListSource final : public FormatSource {
+class FileListSource final : public LabelledFiles {
  public:
-  FileListSource(Listing listing, const SourceLimits& limits)
-      : FormatSource(listing.Fingerprint()),
-        storage_(StorageOf(limits)),
-        max_file_bytes_(limits.max_file_bytes),
-        files_(std::move(listing.files)),
-        labels_(std::move(listing.labels)) {}
+  FileListSource(Listing listing, const Digest& fingerprint,
+                 const SourceLimits& limits)
+      : LabelledFiles(std::move(listing.files), limits),
+        labels_(std::move(listing.labels)) {
+    fingerprint_ = fingerprint;
+  }
 
   uint64_t num_samples() const override { return labels_.size(); }
-  std::string Describe(uint64_t sample) const override {
-    return files_.Shown(sample);
-  }
-  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
-                                        uint64_t sample) const override {
-    if (column != "label") return FormatSource::IndexedColumn(column, sample);
-    return labels_[sample];
-  }
-  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    return RecordPlace{.file = files_.Shown(sample),
-                       .bytes = files_.size(sample)};
-  }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
-    const uint64_t size = files_.size(sample);
-    if (size > max_file_bytes_)
-      return ResourceExhausted("{} has {} bytes: the limit is {}",
-                               files_.Shown(sample), size, max_file_bytes_);
-    ASSIGN_OR_RETURN(const OpenedFile file, files_.Open(storage_, sample));
-    const uint64_t label_at = LabelPlace(size);
-    SampleBytes bytes = NewSampleBytes(label_at + sizeof(int32_t));
-    RETURN_IF_ERROR(file->ReadAt(0, std::span(bytes.get(), size)));
-    std::memcpy(bytes.get() + label_at, &labels_[sample], sizeof(int32_t));
-    StoredSample stored;
-    stored.fields.resize(2);
-    stored.fields[0].bytes = {bytes.get(), size};
-    stored.fields[1].bytes = {bytes.get() + label_at, sizeof(int32_t)};
-    stored.owner = std::move(bytes);
-    return stored;
-  }
 
  private:
-  const Storage& storage_;
-  const uint64_t max_file_bytes_;
-  const FileSet files_;
+  int32_t LabelOf(uint64_t file) const override { return labels_[file]; }
+
   const std::vector<int32_t> labels_;
 };
 
@@ -207,9 +177,7 @@ absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
                                   const SourceLimits& limits) {
   BlobReader in(blob);
   ListedHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
   Listing listing;
   ListedFiles part;
   while (!in.done()) {
@@ -239,7 +207,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFileList(
                     fmt::format("the index of {}", reader.op));
   ASSIGN_OR_RETURN(std::string root, TextArg(reader, "root"));
   listing->files.set_folder(std::move(root));
-  return std::make_unique<FileListSource>(*std::move(listing), limits);
+  const Digest fingerprint = listing->Fingerprint();
+  return std::make_unique<FileListSource>(*std::move(listing), fingerprint,
+                                          limits);
 }
 
 }  // namespace

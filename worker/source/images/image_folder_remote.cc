@@ -14,6 +14,8 @@
 #include "worker/source/file_set.h"
 #include "worker/source/images/folder_files.h"
 #include "worker/source/images/image_folder_index.h"
+#include "worker/source/images/labelled_files.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/base/identity.h"
@@ -123,15 +125,13 @@ struct RemoteClass {
   uint64_t first_file = 0;
 };
 
-class RemoteImageFolder final : public FormatSource {
+class RemoteImageFolder final : public LabelledFiles {
  public:
   RemoteImageFolder(const ImageFolderOptions& options,
                     const SourceLimits& limits)
-      : repeat_(options.repeat),
-        max_file_bytes_(limits.max_file_bytes),
-        max_files_(limits.max_files),
-        storage_(StorageOf(limits)),
-        files_(WithoutTrailingSlashes(options.path)) {}
+      : LabelledFiles(FileSet(WithoutTrailingSlashes(options.path)), limits),
+        repeat_(options.repeat),
+        max_files_(limits.max_files) {}
 
   absl::Status Load(const ImageFolderOptions& options, std::string_view blob,
                     const SourceLimits& limits) {
@@ -148,24 +148,11 @@ class RemoteImageFolder final : public FormatSource {
   uint64_t RecordOf(uint64_t sample) const override {
     return sample % files_.count();
   }
-  std::string Describe(uint64_t sample) const override {
-    return files_.Shown(RecordOf(sample));
-  }
-  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
-                                        uint64_t sample) const override {
-    if (column != "label") return FormatSource::IndexedColumn(column, sample);
-    return LabelOf(RecordOf(sample));
-  }
-  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    const uint64_t file = RecordOf(sample);
-    return RecordPlace{.file = files_.Shown(file), .bytes = files_.size(file)};
-  }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:
   absl::Status AddClass(const ImageFolderClass& proto);
   absl::Status AddFile(const std::string& prefix, const ImageFile& file);
-  int32_t LabelOf(uint64_t file) const {
+  int32_t LabelOf(uint64_t file) const override {
     const auto after =
         std::upper_bound(classes_.begin(), classes_.end(), file,
                          [](uint64_t f, const RemoteClass& each) {
@@ -175,10 +162,7 @@ class RemoteImageFolder final : public FormatSource {
   }
 
   const uint64_t repeat_;
-  const uint64_t max_file_bytes_;
   const uint64_t max_files_;
-  const Storage& storage_;
-  FileSet files_;
   std::vector<RemoteClass> classes_;  // ascending first_file; none is empty
 };
 
@@ -213,19 +197,6 @@ absl::Status RemoteImageFolder::AddClass(const ImageFolderClass& proto) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredSample> RemoteImageFolder::Read(uint64_t sample) const {
-  const uint64_t index = RecordOf(sample);
-  const uint64_t size = files_.size(index);
-  if (size > max_file_bytes_)
-    return ResourceExhausted("{} has {} bytes: the limit is {}",
-                             files_.Shown(index), size, max_file_bytes_);
-  ASSIGN_OR_RETURN(const auto file, files_.Open(storage_, index));
-  std::shared_ptr<std::byte[]> bytes =
-      std::make_shared_for_overwrite<std::byte[]>(size + sizeof(int32_t));
-  RETURN_IF_ERROR(file->ReadAt(0, std::span(bytes.get(), size)));
-  return WithLabel(std::move(bytes), size, LabelOf(index));
-}
-
 }  // namespace
 
 absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
@@ -249,10 +220,8 @@ absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
 absl::StatusOr<std::unique_ptr<Source>> OpenRemoteImageFolder(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits) {
-  auto source = std::make_unique<RemoteImageFolder>(options, limits);
-  RETURN_IF_ERROR(Annotate(source->Load(options, blob, limits),
-                           fmt::format("the index of {}", options.path)));
-  return source;
+  return Loaded(std::make_unique<RemoteImageFolder>(options, limits),
+                options.path, options, blob, limits);
 }
 
 }  // namespace leat::worker

@@ -26,6 +26,7 @@
 #include "worker/source/images/image_folder.h"
 #include "worker/source/images/image_folder_index.h"
 #include "worker/source/images/image_folder_remote.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/own_copy.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/base/allowed.h"
@@ -286,10 +287,8 @@ const SourceFormat kImageFolderFormat = {"readers.image_folder", Build, Open,
 absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits) {
-  auto source = std::make_unique<ImageFolderSource>();
-  RETURN_IF_ERROR(Annotate(source->Load(options, blob, limits),
-                           fmt::format("the index of {}", options.path)));
-  return source;
+  return Loaded(std::make_unique<ImageFolderSource>(), options.path, options,
+                blob, limits);
 }
 
 }  // namespace leat::worker

@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "worker/source/formats.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/lmdb/lmdb.h"
 #include "worker/source/packed/packed_source.h"
 
@@ -201,10 +202,7 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const LmdbKind& kind,
   if (blob.size() > std::numeric_limits<int>::max() ||
       !index.ParseFromArray(blob.data(), static_cast<int>(blob.size())))
     return DataLoss("the index of {} is malformed", kind.op);
-  auto source = std::make_unique<LmdbSource>(kind, limits);
-  RETURN_IF_ERROR(
-      Annotate(source->Load(index), fmt::format("the index of {}", kind.op)));
-  return source;
+  return Loaded(std::make_unique<LmdbSource>(kind, limits), kind.op, index);
 }
 
 template <const LmdbKind& kKind>

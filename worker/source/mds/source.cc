@@ -90,7 +90,7 @@ class MdsSource final : public FormatSource {
     std::shared_ptr<const OpenShard> shard;
     uint64_t begin = 0, bytes = 0;
   };
-  absl::Status LoadHead(const stored::v1::MdsHead& head, const Node& reader);
+  absl::Status LoadHead(const stored::v1::MdsHead& head);
   absl::Status AddShard(const stored::v1::MdsShard& proto);
   size_t ShardOf(uint64_t sample) const {
     return static_cast<size_t>(
@@ -131,10 +131,7 @@ class MdsSource final : public FormatSource {
   mutable ShardCache<OpenShard> open_;
 };
 
-absl::Status MdsSource::LoadHead(const stored::v1::MdsHead& head,
-                                 const Node& reader) {
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+absl::Status MdsSource::LoadHead(const stored::v1::MdsHead& head) {
   for (const stored::v1::MdsColumn& column : head.columns())
     sizes_.push_back(column.size());
   for (const uint32_t i : head.outputs()) {
@@ -180,8 +177,8 @@ absl::Status MdsSource::AddShard(const stored::v1::MdsShard& proto) {
 absl::Status MdsSource::Load(const Node& reader, std::string_view blob) {
   BlobReader in(blob);
   stored::v1::MdsHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  RETURN_IF_ERROR(LoadHead(head, reader));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
+  RETURN_IF_ERROR(LoadHead(head));
   Sha256 hash;
   hash.UpdateField("leat.mds.1").UpdateField(head.SerializeAsString());
   // The first version read such columns as wider numbers: other samples.
@@ -383,10 +380,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenMds(const Node& reader,
                                                 std::string_view blob,
                                                 const SourceLimits& limits) {
   ASSIGN_OR_RETURN(MdsOptions options, MdsOptionsOf(reader));
-  auto source = std::make_unique<MdsSource>(std::move(options), limits);
-  RETURN_IF_ERROR(Annotate(source->Load(reader, blob),
-                           fmt::format("the index of {}", reader.op)));
-  return source;
+  return Loaded(std::make_unique<MdsSource>(std::move(options), limits),
+                reader.op, reader, blob);
 }
 
 const SourceFormat kMdsFormat = {"readers.mds", BuildMdsIndex, OpenMds};

@@ -105,9 +105,7 @@ absl::Status ParquetSource::AddFile(const stored::v1::ParquetFile& proto) {
 absl::Status ParquetSource::Load(const Node& reader, std::string_view blob) {
   BlobReader in(blob);
   stored::v1::ParquetHead head;
-  RETURN_IF_ERROR(in.Next(&head));
-  if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+  RETURN_IF_ERROR(NextHead(reader, &in, &head));
   Sha256 hash;
   hash.UpdateField("leat.parquet.1").UpdateField(head.reader());
   stored::v1::ParquetFile file;
@@ -177,11 +175,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenParquet(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(ParquetOptions options, ParquetOptionsOf(reader));
   ASSIGN_OR_RETURN(const ParquetLibrary* const library, LoadParquetLibrary());
-  auto source =
-      std::make_unique<ParquetSource>(std::move(options), *library, limits);
-  RETURN_IF_ERROR(Annotate(source->Load(reader, blob),
-                           fmt::format("the index of {}", reader.op)));
-  return source;
+  return Loaded(
+      std::make_unique<ParquetSource>(std::move(options), *library, limits),
+      reader.op, reader, blob);
 }
 
 const SourceFormat kParquetFormat = {"readers.parquet", BuildParquetIndex,

@@ -307,11 +307,8 @@ absl::StatusOr<StoredSample> TfrecordSource::End(uint64_t sample,
 absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
-  auto source = std::make_unique<TfrecordSource>(options, limits);
-  RETURN_IF_ERROR(Annotate(
-      source->Load(blob, limits),
-      fmt::format("the index of {}", RedactedUri(options.paths.front()))));
-  return source;
+  return Loaded(std::make_unique<TfrecordSource>(options, limits),
+                RedactedUri(options.paths.front()), blob, limits);
 }
 
 }  // namespace

@@ -256,11 +256,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenTokens(const Node& reader,
                                                    std::string_view blob,
                                                    const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const TokenOptions options, TokenOptionsOf(reader));
-  auto source = std::make_unique<TokensSource>(options, limits);
-  RETURN_IF_ERROR(Annotate(
-      source->Load(blob, limits),
-      fmt::format("the index of {}", RedactedUri(options.files.front()))));
-  return source;
+  return Loaded(std::make_unique<TokensSource>(options, limits),
+                RedactedUri(options.files.front()), blob, limits);
 }
 
 const SourceFormat kTokensFormat = {"readers.tokens", BuildTokensIndex,

@@ -282,11 +282,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const WebdatasetOptions options,
                    WebdatasetOptionsOf(reader));
-  auto source = std::make_unique<WebdatasetSource>(options, limits);
-  RETURN_IF_ERROR(Annotate(
-      source->Load(blob, limits),
-      fmt::format("the index of {}", RedactedUri(options.paths.front()))));
-  return source;
+  return Loaded(std::make_unique<WebdatasetSource>(options, limits),
+                RedactedUri(options.paths.front()), blob, limits);
 }
 
 }  // namespace
