@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines after the fused kernel: the CPU's bytes, and values that do not
-// overwrite each other.
+// Pipelines after the fused kernel have the CPU's bytes.
 #include <map>
 #include <random>
 
@@ -11,8 +10,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/worker/gpu/stages/graphs.h"
 #include "tests/worker/gpu/stages/support.h"
-#include "tests/worker/image/program/row_beside.h"
-#include "worker/gpu/stages/value_places.h"
 
 namespace leat::worker {
 namespace {
@@ -20,87 +17,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::MakeJpeg;
 using Ints = std::vector<int64_t>;
-
-TEST(ValuePlaces, ValuesThatAreNeededTogetherShareNoMemory) {
-  std::mt19937 random(11);
-  for (int round = 0; round < 300; ++round) {
-    ValuePlaces places;
-    const uint32_t count = 1 + random() % 30;
-    uint64_t sum = 0;
-    for (uint32_t value = 0; value < count; ++value) {
-      const uint64_t bytes = 1 + random() % (random() % 3 == 0 ? 100'000 : 999);
-      ASSERT_EQ(places.Add(bytes), value);
-      const uint32_t first = random() % 20;
-      places.Use(value, first);
-      places.Use(value, first + random() % 6);
-      sum += places.bytes(value);
-    }
-    places.Place();
-    EXPECT_LE(places.row_bytes(), sum);
-    EXPECT_EQ(places.row_bytes() % kValueAlignment, 0u);
-    for (uint32_t a = 0; a < count; ++a) {
-      EXPECT_EQ(places.at(a) % kValueAlignment, 0u);
-      EXPECT_LE(places.at(a) + places.bytes(a), places.row_bytes());
-      for (uint32_t b = 0; b < a; ++b)
-        EXPECT_TRUE(!places.Meet(a, b) ||
-                    places.at(a) + places.bytes(a) <= places.at(b) ||
-                    places.at(b) + places.bytes(b) <= places.at(a))
-            << a << " " << b;
-    }
-  }
-}
-
-TEST(ValuePlaces, AChainTakesTheMemoryOfTwoValues) {
-  ValuePlaces places;
-  for (uint32_t value = 0; value < 12; ++value) {
-    places.Add(1000);
-    places.Use(value, value);
-    places.Use(value, value + 1);
-  }
-  places.Place();
-  EXPECT_EQ(places.row_bytes(), 2 * 1024u);
-}
-
-std::vector<std::string> Images() {
-  std::vector<std::string> images;
-  for (int i = 0; i < 5; ++i)
-    images.push_back(MakeJpeg({.width = 20 + 13 * i,
-                               .height = 47,
-                               .orientation = i + 1,
-                               .seed = static_cast<uint32_t>(i + 1)}));
-  images.back() = MakeJpeg({.width = 290, .height = 170});
-  return images;
-}
-
-// Computes rows of the graph by both; returns how many both computed.
-int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
-                const std::vector<std::string>& images, size_t misalign) {
-  Runner cpu(graph, seed);
-  Scratch scratch({});
-  const std::vector<absl::Status> statuses = gpu.Run(images, 3, misalign);
-  int same = 0;
-  for (size_t row = 0; row < images.size(); ++row) {
-    const size_t next = (row + 1) % images.size();
-    const StoredSample beside =
-        StoredImage(AsSpan(images[next]), kPartnersLabel);
-    RowBeside partner({.seed = cpu.seed,
-                       .epoch = 3,
-                       .sample = next,
-                       .fields = beside.fields});
-    const absl::Status want = cpu.Run(images[row], scratch, row, 3, &partner);
-    // Rows that the CPU refuses are left to it, because it reports why.
-    if (!want.ok()) {
-      EXPECT_FALSE(statuses[row].ok()) << want;
-      continue;
-    }
-    if (!statuses[row].ok()) continue;  // left to the CPU
-    for (size_t f = 0; f < cpu.outputs.size(); ++f)
-      EXPECT_EQ(gpu.output(row, f), cpu.outputs[f])
-          << "row " << row << " field " << f;
-    ++same;
-  }
-  return same;
-}
 
 TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   const int rounds = StagedPipelines(testing::kSanitized ? 100 : 400);
@@ -360,43 +276,6 @@ TEST(Stages, DecodesAreYcbcrWhereThePipelineSaysSo) {
     ASSERT_TRUE(gpu.status().ok()) << gpu.status();
     EXPECT_EQ(CompareRows(graph, gpu, 2, Images(), 1), 5);
   }
-}
-
-// Floats, whose sums depend on the order: two columns of huge numbers cancel
-// each other, and values added before them are lost.
-TEST(Stages, StatisticsAreSummedInTheCpusOrder) {
-  using Floats = std::vector<double>;
-  const Node floats{"brightness",
-                    {},
-                    {{"brightness", Value(0.3712)},
-                     {"dtype", Value(std::string("float32"))}}};
-  const auto column = [](double x, double value) {
-    return Node{"erase",
-                {},
-                {{"anchor", Floats{0, x}},
-                 {"shape", Floats{1000, 1}},
-                 {"fill_value", Floats{value}}}};
-  };
-  const Node plus = column(0, 1e20), minus = column(1, -1e20);
-  for (const Ints& axes : {Ints{}, Ints{0, 1}, Ints{2}, Ints{1}, Ints{0, 2}})
-    for (const int64_t ddof : {0, 1}) {
-      const Node standardize{
-          "standardize",
-          {},
-          {{"axes", axes}, {"ddof", Value(ddof)}, {"scale", Value(50.0)}}};
-      const Node crop{"crop", {}, {{"size", Ints{18, 17}}}};
-      for (const std::vector<Node>& nodes :
-           {std::vector<Node>{crop, floats, plus, minus, standardize},
-            std::vector<Node>{floats, plus, minus, standardize, crop}}) {
-        const Graph graph = ChainOf(nodes);
-        const auto checked = Check(graph);
-        ASSERT_TRUE(checked.ok()) << checked.status();
-        StagedRunner gpu(*checked, 2, {.value_bytes = size_t{4} << 20});
-        ASSERT_TRUE(gpu.status().ok()) << gpu.status();
-        EXPECT_EQ(CompareRows(graph, gpu, 2, Images(), 0), 5)
-            << CanonicalText(graph);
-      }
-    }
 }
 
 TEST(Stages, WhatHasNoKernelIsNamed) {

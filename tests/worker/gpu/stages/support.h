@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "tests/support/host_device.h"
+#include "tests/support/jpeg_maker.h"
 #include "tests/worker/gpu/fused/support.h"
+#include "tests/worker/image/program/row_beside.h"
 
 namespace leat::worker {
 
@@ -129,5 +131,48 @@ class StagedRunner {
   FusedScratch scratch_;
   std::vector<std::vector<std::vector<std::byte>>> outputs_;
 };
+
+// Five images, one far larger than the others.
+inline std::vector<std::string> Images() {
+  std::vector<std::string> images;
+  for (int i = 0; i < 5; ++i)
+    images.push_back(testing::MakeJpeg({.width = 20 + 13 * i,
+                                        .height = 47,
+                                        .orientation = i + 1,
+                                        .seed = static_cast<uint32_t>(i + 1)}));
+  images.back() = testing::MakeJpeg({.width = 290, .height = 170});
+  return images;
+}
+
+// Computes rows of the graph by both; returns how many both computed.
+inline int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
+                       const std::vector<std::string>& images,
+                       size_t misalign) {
+  Runner cpu(graph, seed);
+  Scratch scratch({});
+  const std::vector<absl::Status> statuses = gpu.Run(images, 3, misalign);
+  int same = 0;
+  for (size_t row = 0; row < images.size(); ++row) {
+    const size_t next = (row + 1) % images.size();
+    const StoredSample beside =
+        StoredImage(AsSpan(images[next]), kPartnersLabel);
+    RowBeside partner({.seed = cpu.seed,
+                       .epoch = 3,
+                       .sample = next,
+                       .fields = beside.fields});
+    const absl::Status want = cpu.Run(images[row], scratch, row, 3, &partner);
+    // Rows that the CPU refuses are left to it, because it reports why.
+    if (!want.ok()) {
+      EXPECT_FALSE(statuses[row].ok()) << want;
+      continue;
+    }
+    if (!statuses[row].ok()) continue;  // left to the CPU
+    for (size_t f = 0; f < cpu.outputs.size(); ++f)
+      EXPECT_EQ(gpu.output(row, f), cpu.outputs[f])
+          << "row " << row << " field " << f;
+    ++same;
+  }
+  return same;
+}
 
 }  // namespace leat::worker
