@@ -7,10 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/worker/source/storage/remote/fixture.h"
+#include "tests/worker/source/remote_source.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/source/webdataset/tar_maker.h"
-#include "worker/source/source.h"
 
 namespace leat::worker {
 namespace {
@@ -23,14 +22,13 @@ using Samples = std::vector<uint64_t>;
 constexpr uint64_t kRecords = 12;
 constexpr size_t kImageBytes = 20'000;  // more than is read by blocks
 
-class NearbyRecords : public RemoteStorage {
+class NearbyRecords : public RemoteSource {
  protected:
   NearbyRecords() {
     Restart({.max_tries = 3,
              .first_backoff = StorageMs(1),
              .max_backoff = StorageMs(2),
              .max_hedges = 0});
-    limits_.storage = storage_.get();
   }
   static std::string Image(uint64_t i, size_t bytes = kImageBytes) {
     return std::string(bytes, static_cast<char>('a' + i));
@@ -42,12 +40,9 @@ class NearbyRecords : public RemoteStorage {
     return file;
   }
   std::unique_ptr<Source> Open(const Node& reader) {
-    auto index = BuildIndex(reader, limits_);
-    EXPECT_TRUE(index.ok()) << index.status();
-    auto source = OpenSource(reader, index->blob, limits_);
-    EXPECT_TRUE(source.ok()) << source.status();
+    auto source = RemoteSource::Open(reader);
     asked_ = server_.Count("GET");
-    return *std::move(source);
+    return source;
   }
   std::unique_ptr<Source> OpenTfrecords(const std::string& path) {
     return Open({"readers.tfrecord",
@@ -92,7 +87,6 @@ class NearbyRecords : public RemoteStorage {
     return firsts;
   }
 
-  SourceLimits limits_;
   int asked_ = 0;
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/worker/source/mds/mds_fixture.h"
-#include "tests/worker/source/storage/remote/fixture.h"
-#include "worker/source/source.h"
+#include "tests/worker/source/remote_source.h"
 
 namespace leat::worker {
 namespace {
 
-class RemoteMds : public RemoteStorage {
+class RemoteMds : public RemoteSource {
  protected:
   // Puts a shard with the column tokens (bytes); returns its source.
-  std::unique_ptr<Source> Open(const std::vector<std::string>& documents) {
+  std::unique_ptr<Source> OpenDocuments(
+      const std::vector<std::string>& documents) {
     std::vector<std::string> samples;
     for (const std::string& document : documents)
       samples.push_back(Little(static_cast<uint32_t>(document.size())) +
@@ -20,22 +20,12 @@ class RemoteMds : public RemoteStorage {
         "/bucket/t/index.json",
         IndexJson({ShardJson(FileJson("s.mds", shard), "null", documents.size(),
                              {R"(["tokens"])", R"(["bytes"])", "[null]"})}));
-    limits_.storage = storage_.get();
-    const Node reader{
-        .op = "readers.mds",
-        .inputs = {},
-        .args = {{"path", "s3://bucket/t"},
-                 {"columns", std::vector<std::string>{"tokens"}},
-                 {"types", std::vector<std::string>{"int32[?]"}}}};
-    const auto index = BuildIndex(reader, limits_);
-    EXPECT_TRUE(index.ok()) << index.status();
-    if (!index.ok()) return nullptr;
-    auto source = OpenSource(reader, index->blob, limits_);
-    EXPECT_TRUE(source.ok()) << source.status();
-    return source.ok() ? *std::move(source) : nullptr;
+    return Open({.op = "readers.mds",
+                 .inputs = {},
+                 .args = {{"path", "s3://bucket/t"},
+                          {"columns", std::vector<std::string>{"tokens"}},
+                          {"types", std::vector<std::string>{"int32[?]"}}}});
   }
-
-  SourceLimits limits_;
 };
 
 TEST_F(RemoteMds, SamplesAskedForTogetherAreOneRequest) {
@@ -46,7 +36,7 @@ TEST_F(RemoteMds, SamplesAskedForTogetherAreOneRequest) {
   for (int32_t i = 0; i < 5; ++i)
     documents.push_back(BytesOfValues(std::vector<int32_t>(9000, i)));
   documents[4].pop_back();
-  const auto source = Open(documents);
+  const auto source = OpenDocuments(documents);
   ASSERT_NE(source, nullptr);
   ASSERT_TRUE(source->Read(0).ok());
   const size_t before = server_.Seen().size();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/worker/source/storage/remote/fixture.h"
+#include "tests/worker/source/remote_source.h"
 #include "tests/worker/source/tokens/megatron_maker.h"
-#include "worker/source/source.h"
 
 namespace leat::worker {
 namespace {
@@ -11,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Tokens = std::vector<uint16_t>;
 
-class RemoteTokens : public RemoteStorage {
+class RemoteTokens : public RemoteSource {
  protected:
   static Node Reader(const std::string& file, const std::string& dtype = "",
                      int64_t end = -1) {
@@ -20,15 +19,6 @@ class RemoteTokens : public RemoteStorage {
             .args = {{"files", std::vector<std::string>{file}},
                      {"dtype", dtype},
                      {"end", end}}};
-  }
-  std::unique_ptr<Source> Open(const Node& reader) {
-    limits_.storage = storage_.get();
-    const auto index = BuildIndex(reader, limits_);
-    EXPECT_TRUE(index.ok()) << index.status();
-    if (!index.ok()) return nullptr;
-    auto source = OpenSource(reader, index->blob, limits_);
-    EXPECT_TRUE(source.ok()) << source.status();
-    return source.ok() ? *std::move(source) : nullptr;
   }
   std::vector<Tokens> All(const Node& reader) {
     const auto source = Open(reader);
@@ -45,8 +35,6 @@ class RemoteTokens : public RemoteStorage {
     server_.Put(name + ".bin", data);
     server_.Put(name + ".idx", index.Bytes());
   }
-
-  SourceLimits limits_;
 };
 
 TEST_F(RemoteTokens, AreThoseOfTheFilesInEveryStorage) {
