@@ -48,6 +48,26 @@ class GpuScarce : public GpuTest {
       for (const absl::Status& status : *statuses)
         EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
   }
+  // Has a call of the driver fail with the code while a group runs. Expects
+  // that it ends the worker, with a message that matches.
+  template <typename Matcher>
+  void ExpectItEndsTheWorker(const char* call, int code,
+                             const Matcher& message) {
+    Open();
+    GpuPipeline pipeline(CropGraph(32), *gpus_);
+    ExpectExact(pipeline, files_);
+    fake_->Fail(call, 1, false, code);
+    for (int round = 0; round < 2; ++round)
+      ExpectUnavailable(pipeline.Run(files_));
+    EXPECT_TRUE(absl::IsUnavailable(fatal_)) << code << " " << call;
+    EXPECT_THAT(std::string(Message(fatal_)),
+                AllOf(message, HasSubstr(" (" + std::to_string(code) + ")")));
+    EXPECT_EQ(SlotsInUse(), 0);
+    // Another worker, or the CPU, computes the row, with the same bytes.
+    EXPECT_TRUE(pipeline.OnCpu(files_[0], 0).ok());
+    Close();
+    fatal_ = absl::OkStatus();
+  }
 
   std::vector<std::string> files_;
 };
@@ -126,44 +146,20 @@ TEST_F(GpuScarce, AGpuIsNotGivenUpForWantOfMemory) {
 TEST_F(GpuScarce, AGpuThatGoesIsSaidOnceAndEndsTheWorker) {
   for (const int code : {kDeviceUnavailable, kNoDevice, kInvalidDevice,
                          kSystemNotReady, kUnknown})
-    for (const char* call : {"cuLaunchKernel", "cuEventSynchronize"}) {
-      Open();
-      GpuPipeline pipeline(CropGraph(32), *gpus_);
-      ExpectExact(pipeline, files_);
-      fake_->Fail(call, 1, false, code);
-      for (int round = 0; round < 2; ++round)
-        ExpectUnavailable(pipeline.Run(files_));
-      EXPECT_TRUE(absl::IsUnavailable(fatal_)) << code << " " << call;
-      EXPECT_THAT(std::string(Message(fatal_)),
-                  AllOf(HasSubstr("GPU 0 cannot be used any more: it may have "
-                                  "been reset"),
-                        HasSubstr("lost its MIG instance"),
-                        HasSubstr(" (" + std::to_string(code) + ")")));
-      EXPECT_EQ(SlotsInUse(), 0);
-      // Another worker, or the CPU, computes the row, with the same bytes.
-      EXPECT_TRUE(pipeline.OnCpu(files_[0], 0).ok());
-      Close();
-      fatal_ = absl::OkStatus();
-    }
+    for (const char* call : {"cuLaunchKernel", "cuEventSynchronize"})
+      ExpectItEndsTheWorker(
+          call, code,
+          AllOf(HasSubstr("GPU 0 cannot be used any more: it may have been "
+                          "reset"),
+                HasSubstr("lost its MIG instance")));
 }
 
 // NVIDIA's multi-process service ends, or one of its clients has failed.
 TEST_F(GpuScarce, AnMpsServerThatEndsEndsTheWorker) {
   for (const int code : {806, 810})  // MPS_RPC_FAILURE, MPS_CLIENT_TERMINATED
-    for (const char* call : {"cuMemcpyHtoDAsync_v2", "cuEventSynchronize"}) {
-      Open();
-      GpuPipeline pipeline(CropGraph(32), *gpus_);
-      ExpectExact(pipeline, files_);
-      fake_->Fail(call, 1, false, code);
-      for (int round = 0; round < 2; ++round)
-        ExpectUnavailable(pipeline.Run(files_));
-      EXPECT_THAT(std::string(Message(fatal_)),
-                  AllOf(HasSubstr("GPU 0 cannot be used any more: "),
-                        HasSubstr(" (" + std::to_string(code) + ")")));
-      EXPECT_EQ(SlotsInUse(), 0);
-      Close();
-      fatal_ = absl::OkStatus();
-    }
+    for (const char* call : {"cuMemcpyHtoDAsync_v2", "cuEventSynchronize"})
+      ExpectItEndsTheWorker(call, code,
+                            HasSubstr("GPU 0 cannot be used any more: "));
 }
 
 TEST_F(GpuScarce, AGpuThatGoesIsFoundOutThoughNoGroupRuns) {
