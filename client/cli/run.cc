@@ -62,6 +62,7 @@ std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
                    "--coordinator HOST:PORT or LEAT_COORDINATOR names one"
                  : "";
     case absl::StatusCode::kDeadlineExceeded:
+      if (line.Chosen() == "slurm") return "--within TIME waits longer";
       return line.Takes("--within")
                  ? "\"leat status\" says what is wrong; --within TIME gives it "
                    "longer"

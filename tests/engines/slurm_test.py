@@ -148,6 +148,24 @@ class Slurm(cluster.PhotosTest):
         self.assertIn("wanted less", self.state()["reason"])
         self.assert_oracle(consumer)
 
+    def test_the_coordinators_time_limit(self):
+        """It goes back into the queue, and listens where it did: the training and its workers stay."""
+        self.up("--min", "2", "--max", "2")
+        before = self.until_ready(2)
+        consumer = self.train()
+        consumer.pull(2)
+        (job,) = {task.split("_")[0] for task in self.slurm.running(f"{WORKERS}-coordinator")}
+        time.sleep(35)  # a limit that leaves it less than half a minute is not tried again
+        self.slurm.run("scancel", "--signal=USR1", "--batch", job)  # as Slurm does before the limit
+        self.patiently("it waits", lambda: self.slurm.run("squeue", "-h", "-j", job, "-o", "%t").strip() == "PD")
+        self.assertFalse((self.pool / "address").exists())
+        consumer.pull(2)
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.patiently("it serves", (self.pool / "address").exists)
+        self.assertEqual((self.pool / "address").read_text().strip(), self.coordinator.address)
+        self.assertEqual(self.until_ready(2), before)
+        self.assert_oracle(consumer)
+
     def test_two_adapters_on_one_pool(self):
         self.up("--min", "2", "--max", "2")
         with subprocess.Popen(["leat", "slurm", "scale", POOL, "--dir", str(self.pool), "--array-size", "30"],

@@ -4,13 +4,17 @@
 //
 //   token        the service's access token, made by `leat slurm up`
 //   address      where the coordinator listens: written when it does, by rename
+//   last         where it listened last
 //   log/         what the tasks print
 //
-// Slurm sends SIGTERM to a script only, so each script passes it on, once: a
-// second signal would end a worker without its drain.
+// Slurm sends signals to a script only, so each script passes SIGTERM on, once:
+// a second signal would end a worker without its drain. Before its time limit a
+// worker drains, and its array has another task; the coordinator has no other
+// one, so its job goes back into the queue.
 #include "client/cli/clusters/slurm_scripts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "absl/strings/str_replace.h"
@@ -36,20 +40,29 @@ fi
 )sh";
 
 constexpr std::string_view kCoordinator = R"sh(
-asked= daemon= adapter=
+asked= again= daemon= adapter=
 # The adapter first: it would submit more tasks than are ended.
 stop() { asked=yes; kill -TERM $adapter "$daemon" 2>/dev/null; }
-coproc DAEMON {
-  exec leat-coordinator --listen "$host:0" --ready-fd 3 {INSECURE} \
-    "${secrets[@]}" {COORDINATOR_FLAGS} 3>&1 1>&2
+# Before its time limit. A limit that leaves it no time is not tried again.
+renew() { [ "$SECONDS" -lt 30 ] || again=yes; stop; }
+serve() {
+  coproc DAEMON {
+    exec leat-coordinator --listen "$host:$1" --ready-fd 3 {INSECURE} \
+      "${secrets[@]}" {COORDINATOR_FLAGS} 3>&1 1>&2
+  }
+  daemon=$DAEMON_PID
+  trap stop TERM
+  trap renew USR1
+  read -r address <&"${DAEMON[0]}" || { wait "$daemon"; return 1; }
 }
-daemon=$DAEMON_PID
-trap stop TERM
-if ! read -r address <&"${DAEMON[0]}"; then
+# Workers and trainings find it again where it was.
+port=0 last=$(cat last 2>/dev/null)
+[ "${last%:*}" != "$host" ] || port=${last##*:}
+if ! serve "$port" && { [ "$port" = 0 ] || ! serve 0; }; then
   echo "leat slurm: the coordinator does not serve" >&2
-  wait "$daemon"
   exit 1
 fi
+printf '%s\n' "$address" > last
 printf '%s\n' "$address" > address.new && mv address.new address
 leat=(leat --coordinator "$address" "${secrets[@]}")
 "${leat[@]}" pool set {POOL} --min {MIN} --max {MAX} || stop
@@ -75,6 +88,7 @@ kill -TERM "$adapter" 2>/dev/null
 # The job is in the queue as long as the adapter may submit another.
 while kill -0 "$adapter" 2>/dev/null; do wait "$adapter"; done
 rm -f address
+[ -z "$again" ] || scontrol requeue "$SLURM_JOB_ID"
 [ -z "$asked" ] || exit 0
 exit "$code"
 )sh";
@@ -146,9 +160,17 @@ std::string Filled(std::string_view text, const SlurmService& service) {
        {"{WORKER_FLAGS}", QuotedFlags(options.worker)}});
 }
 
+bool Gives(const std::vector<std::string>& flags, std::string_view name) {
+  return std::ranges::any_of(flags, [&](const std::string& flag) {
+    return flag == name || flag.starts_with(fmt::format("{}=", name));
+  });
+}
+
 // Returns the first lines. `log`: the file's name, without its extension.
+// `before_limit`: the signal to the script before its time limit.
 std::string Header(const SlurmService& service, std::string_view name,
-                   uint32_t cpus, std::string_view log) {
+                   uint32_t cpus, std::string_view log,
+                   std::string_view before_limit) {
   std::string lines = "#!/bin/bash\n# Made by \"leat slurm up\".\n";
   const auto add = [&lines](std::string_view flag) {
     lines += fmt::format("#SBATCH {}\n", flag);
@@ -156,7 +178,7 @@ std::string Header(const SlurmService& service, std::string_view name,
   add(fmt::format("--job-name={}", name));
   add("--ntasks=1");
   add(fmt::format("--cpus-per-task={}", cpus));
-  add("--signal=B:TERM@120");
+  add(fmt::format("--signal=B:{}@120", before_limit));
   add("--requeue");
   add("--open-mode=append");
   add(fmt::format("--output={}/log/{}.log", service.options.dir, log));
@@ -173,14 +195,48 @@ absl::Status CheckScriptText(std::string_view flag, std::string_view text) {
   return InvalidArgument("{}: want a text of one line", flag);
 }
 
+absl::Status CheckTlsFolder(const SlurmOptions& slurm) {
+  if (slurm.tls.empty()) {
+    const bool inside = slurm.listen == "localhost" || slurm.listen == "::1" ||
+                        slurm.listen.starts_with("127.");
+    if (inside || slurm.insecure || Gives(slurm.coordinator, "--insecure") ||
+        Gives(slurm.coordinator, "--tls-cert"))
+      return absl::OkStatus();
+    return InvalidArgument(
+        "up: --tls is missing: want a folder with ca.pem, and node.pem and "
+        "node.key or HOST.pem and HOST.key; or --insecure, if plaintext is "
+        "meant");
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(slurm.tls, error))
+    return InvalidArgument("--tls {}: {}", slurm.tls,
+                           error ? error.message() : "want a folder");
+  if (!std::filesystem::exists(slurm.tls + "/ca.pem", error))
+    return InvalidArgument("--tls {}: want ca.pem in it", slurm.tls);
+  bool pair = false;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(slurm.tls, error)) {
+    std::filesystem::path path = entry.path();
+    if (path.extension() != ".key") continue;
+    pair |= std::filesystem::exists(path.replace_extension(".pem"), error);
+  }
+  if (!pair)
+    return InvalidArgument(
+        "--tls {}: want node.pem and node.key in it, or HOST.pem and HOST.key "
+        "of each node",
+        slurm.tls);
+  return absl::OkStatus();
+}
+
 std::string CoordinatorScript(const SlurmService& service) {
-  return Header(service, CoordinatorJobName(service.pool), 1, "coordinator") +
+  return Header(service, CoordinatorJobName(service.pool), 1, "coordinator",
+                "USR1") +
          Filled(kCommon, service) + Filled(kCoordinator, service);
 }
 
 std::string WorkerScript(const SlurmService& service) {
   return Header(service, SlurmJobName(service.pool), service.options.cpus,
-                "%A_%a") +
+                "%A_%a", "TERM") +
          Filled(kCommon, service) + Filled(kWorker, service);
 }
 

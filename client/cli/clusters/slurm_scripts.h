@@ -33,6 +33,9 @@ struct SlurmService {
 
 // kInvalidArgument: a value that a line of a script cannot hold.
 absl::Status CheckScriptText(std::string_view flag, std::string_view text);
+// kInvalidArgument: neither certificates nor leave to do without. Reports
+// errors that otherwise only the daemons' logs would show later.
+absl::Status CheckTlsFolder(const SlurmOptions& slurm);
 std::string CoordinatorScript(const SlurmService& service);
 std::string WorkerScript(const SlurmService& service);
 

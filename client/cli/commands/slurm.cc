@@ -137,78 +137,68 @@ std::string LastLine(const std::string& path) {
   return last;
 }
 
-// The job may have ended: then its log says why.
-absl::Status CheckCoordinatorJob(Session& session,
-                                 const SlurmService& service) {
+// Returns why Slurm does not start the coordinator; "": it has, or does not
+// say. The job may have ended: then its log says why.
+absl::StatusOr<std::string> WhyItWaits(Session& session,
+                                       const SlurmService& service) {
   // If Slurm is busy, the check is repeated.
   const absl::StatusOr<std::vector<SlurmTasks>> queue =
       SlurmQueue(session, CoordinatorJobName(service.pool));
-  if (!queue.ok() || !queue->empty()) return absl::OkStatus();
-  const std::string log = service.options.dir + "/log/coordinator.log";
-  const std::string last = LastLine(log);
-  return FailedPrecondition("the coordinator's job has ended: {}",
-                            last.empty() ? "see " + log : last);
+  if (!queue.ok()) return "";
+  if (queue->empty()) {
+    const std::string log = service.options.dir + "/log/coordinator.log";
+    const std::string last = LastLine(log);
+    return FailedPrecondition("the coordinator's job has ended: {}",
+                              last.empty() ? "see " + log : last);
+  }
+  const SlurmTasks& job = queue->front();
+  const bool waits = job.state == SlurmTasks::State::kPending;
+  return waits && job.reason != "None" ? job.reason : "";
+}
+
+// Workers of an earlier coordinator may hold the places that it waits for.
+std::string WorkersThatRun(Session& session, const std::string& pool) {
+  const auto queue = SlurmQueue(session, SlurmJobName(pool));
+  if (!queue.ok()) return "";
+  const auto running = std::ranges::count(*queue, SlurmTasks::State::kRunning,
+                                          &SlurmTasks::state);
+  if (running == 0) return "";
+  return fmt::format(
+      "; {} worker{} of the pool run{}: \"leat slurm down {}\" ends them",
+      running, running == 1 ? "" : "s", running == 1 ? "s" : "", pool);
 }
 
 // Polls for the address: no event reports a file from another machine.
 absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
                                  absl::Duration within) {
   const absl::Duration step = absl::Seconds(1);
+  std::string why;
   for (absl::Duration waited; waited <= within; waited += step) {
     if (const std::string address = AddressIn(service.options.dir);
         !address.empty()) {
       *session.environment().out << Printable(address) << std::endl;
       return kGood;
     }
-    if (waited % kLookAtJob == absl::ZeroDuration())
-      RETURN_IF_ERROR(CheckCoordinatorJob(session, service));
+    if (waited % kLookAtJob == absl::ZeroDuration()) {
+      const std::string before = std::move(why);
+      ASSIGN_OR_RETURN(why, WhyItWaits(session, service));
+      if (!why.empty() && why != before)
+        session.Say(fmt::format("it waits in Slurm's queue ({}){}", why,
+                                WorkersThatRun(session, service.pool)));
+    }
     session.environment().pause(step);
   }
+  if (!why.empty())
+    return DeadlineExceeded(
+        "the coordinator's job has waited in Slurm's queue for {} ({}), and "
+        "stays there: the same command waits on, \"leat slurm down {}\" takes "
+        "it out",
+        absl::FormatDuration(within), why, service.pool);
   return DeadlineExceeded(
       "the coordinator has not said its address in {}: look at \"leat slurm "
       "status {} --dir {}\" and at {}/log/coordinator.log",
       absl::FormatDuration(within), service.pool, service.options.dir,
       service.options.dir);
-}
-
-bool Gives(const std::vector<std::string>& flags, std::string_view name) {
-  return std::ranges::any_of(flags, [&](const std::string& flag) {
-    return flag == name || flag.starts_with(fmt::format("{}=", name));
-  });
-}
-
-// Reports errors that otherwise only the daemons' logs would show later.
-absl::Status CheckTlsFolder(const SlurmOptions& slurm) {
-  if (slurm.tls.empty()) {
-    const bool inside = slurm.listen == "localhost" || slurm.listen == "::1" ||
-                        slurm.listen.starts_with("127.");
-    if (inside || slurm.insecure || Gives(slurm.coordinator, "--insecure") ||
-        Gives(slurm.coordinator, "--tls-cert"))
-      return absl::OkStatus();
-    return InvalidArgument(
-        "up: --tls is missing: want a folder with ca.pem, and node.pem and "
-        "node.key or HOST.pem and HOST.key; or --insecure, if plaintext is "
-        "meant");
-  }
-  std::error_code error;
-  if (!std::filesystem::is_directory(slurm.tls, error))
-    return InvalidArgument("--tls {}: {}", slurm.tls,
-                           error ? error.message() : "want a folder");
-  if (!std::filesystem::exists(slurm.tls + "/ca.pem", error))
-    return InvalidArgument("--tls {}: want ca.pem in it", slurm.tls);
-  bool pair = false;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(slurm.tls, error)) {
-    std::filesystem::path path = entry.path();
-    if (path.extension() != ".key") continue;
-    pair |= std::filesystem::exists(path.replace_extension(".pem"), error);
-  }
-  if (!pair)
-    return InvalidArgument(
-        "--tls {}: want node.pem and node.key in it, or HOST.pem and HOST.key "
-        "of each node",
-        slurm.tls);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Up(Session& session) {

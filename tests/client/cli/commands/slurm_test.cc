@@ -38,6 +38,7 @@ class FakeSlurm {
   std::vector<std::string> log;
   std::string refuses;      // the program that fails
   std::string dies_saying;  // log of a coordinator that ends at once
+  std::string waits;        // why a coordinator is not started
   // One more task starts before waiting tasks are cancelled.
   bool starts_another = false;
 
@@ -108,6 +109,8 @@ class FakeSlurm {
             << dies_saying;
         return Ended{0, fmt::format("{}\n", last_), ""};
       }
+      coordinator = fmt::format("{}|N/A|PD|{}|\n", last_, waits);
+      if (!waits.empty()) return Ended{0, fmt::format("{}\n", last_), ""};
       coordinator = fmt::format("{}|N/A|R|None|n1\n", last_);
       const std::string dir =
           std::filesystem::path(argv[2]).parent_path().string();
@@ -285,7 +288,7 @@ TEST_F(SlurmCommand, UpWritesTheScriptsAndSaysTheAddress) {
   const std::string coordinator = File("coordinator.sbatch");
   for (const char* part :
        {"--job-name=leat-cpu-coordinator\n", "pool set 'cpu' --min 2 --max 8",
-        "--array-size 50", "'--cluster=my own'"})
+        "--array-size 50", "'--cluster=my own'", "--signal=B:USR1@120"})
     EXPECT_THAT(coordinator, HasSubstr(part));
   for (const std::string& script : {worker, coordinator})
     for (const char* left : {"{DIR}", "{POOL}", "{LISTEN}", "{TLS}", "{MIN}",
@@ -334,6 +337,20 @@ TEST_F(SlurmCommand, UpEndsWithTheJobAndSaysTheLastLineOfItsLog) {
   EXPECT_THAT(shell_.err,
               HasSubstr("the coordinator's job has ended: leat-coordinator: "
                         "--state: no room\n"));
+}
+
+TEST_F(SlurmCommand, UpSaysWhyTheCoordinatorWaitsInTheQueue) {
+  ASSERT_EQ(Scale(2), kGood);
+  slurm_.waits = "PartitionDown";
+  EXPECT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--insecure", "--within", "20s"}),
+            kCannotConnect);
+  EXPECT_THAT(shell_.err,
+              HasSubstr("it waits in Slurm's queue (PartitionDown); 2 workers "
+                        "of the pool run: \"leat slurm down cpu\" ends them"));
+  EXPECT_THAT(shell_.err, HasSubstr("for 20s (PartitionDown), and stays"));
+  EXPECT_THAT(shell_.err, Not(HasSubstr("leat status")));
+  EXPECT_EQ(shell_.err.find("it waits"), shell_.err.rfind("it waits"));
 }
 
 TEST_F(SlurmCommand, TheScriptsAreGoodForTheShell) {
@@ -409,27 +426,6 @@ TEST_F(SlurmCommand, WhatIsMissingOrWrongIsNamed) {
     EXPECT_THAT(shell_.err, HasSubstr(part));
   }
   EXPECT_THAT(slurm_.log, IsEmpty());
-}
-
-TEST(SlurmQueue, IsReadAsSlurmPrintsIt) {
-  const auto queue = ParseQueue(
-      "12|3|R|None|n1\n"
-      "12|4-999%2|PD|JobArrayTaskLimit|\n"
-      "13|1,3,7-9|PD|JobHeldUser|\n"
-      "14|N/A|CG|None|n[1-2]\n\n");
-  ASSERT_TRUE(queue.ok()) << queue.status();
-  ASSERT_EQ(queue->size(), 4u);
-  EXPECT_EQ((*queue)[0].state, SlurmTasks::State::kRunning);
-  EXPECT_EQ((*queue)[1].count, 996u);
-  EXPECT_EQ((*queue)[1].throttle, 2u);
-  EXPECT_FALSE((*queue)[1].held);
-  EXPECT_EQ((*queue)[2].count, 5u);
-  EXPECT_EQ((*queue)[2].throttle, 0u);
-  EXPECT_TRUE((*queue)[2].held);
-  EXPECT_EQ((*queue)[3].state, SlurmTasks::State::kOther);
-  for (const char* bad : {"12|3|R|None", "x|3|R|None|n", "12|3-1|R|None|n",
-                          "12|3...|PD|None|", "12||PD|None|"})
-    EXPECT_FALSE(ParseQueue(bad).ok()) << bad;
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the queue of Slurm is read.
+#include "client/cli/clusters/slurm_pool.h"
+
+#include "gtest/gtest.h"
+
+namespace leat::cli {
+namespace {
+
+TEST(SlurmQueue, IsReadAsSlurmPrintsIt) {
+  const auto queue = ParseQueue(
+      "12|3|R|None|n1\n"
+      "12|4-999%2|PD|JobArrayTaskLimit|\n"
+      "13|1,3,7-9|PD|JobHeldUser|\n"
+      "14|N/A|CG|None|n[1-2]\n\n");
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  ASSERT_EQ(queue->size(), 4u);
+  EXPECT_EQ((*queue)[0].state, SlurmTasks::State::kRunning);
+  EXPECT_EQ((*queue)[1].count, 996u);
+  EXPECT_EQ((*queue)[1].throttle, 2u);
+  EXPECT_FALSE((*queue)[1].held);
+  EXPECT_EQ((*queue)[2].count, 5u);
+  EXPECT_EQ((*queue)[2].throttle, 0u);
+  EXPECT_TRUE((*queue)[2].held);
+  EXPECT_EQ((*queue)[3].state, SlurmTasks::State::kOther);
+  for (const char* bad : {"12|3|R|None", "x|3|R|None|n", "12|3-1|R|None|n",
+                          "12|3...|PD|None|", "12||PD|None|"})
+    EXPECT_FALSE(ParseQueue(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace leat::cli
