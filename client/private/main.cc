@@ -32,7 +32,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "inherited socket at which lessees connect")
       ->required();
   app->add_option("--description", flags->options.description,
-                  "what lessees and leat status say of the service");
+                  "text about the service for lessees and leat status");
   app->add_option("--timeout-ms", flags->timeout_ms,
                   "how long the daemons may take to start")
       ->check(CLI::Range(1, 3'600'000));

@@ -24,7 +24,7 @@ void AddConnectionFlags(const DaemonHelp& help, CLI::App* app,
                   "connections at a time; 0: by the limit of descriptors");
   app->add_option("--max-connections-per-address",
                   flags->max_connections_per_address,
-                  "of them from one IP address; 0: half");
+                  "connections from one IP address at a time; 0: half of all");
   ShowDefault(
       help,
       app->add_option("--watchdog-interval-ms", flags->watchdog_interval_ms,

@@ -3,7 +3,8 @@
 
 A comment or a docstring does not begin with a word that hides its subject, as "Of the stream." or "What it holds.", and
 it has none of the phrases below. Texts that people read (errors, help, findings) do not have TEXTS either; tests' own
-texts may. Names that were replaced (docs/decisions/0062-names-are-the-fields.md) do not return.
+texts may. Names that were replaced (docs/decisions/0062-names-are-the-fields.md) do not return. A help text begins as a
+comment does; those of the programs are looked for in the pages that test_reference.py compares with them.
 """
 
 import io
@@ -51,6 +52,7 @@ _TEXTS = re.compile(rf"\b(?:{TEXTS})\b")
 _LITERALS = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 _PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]
 _NAMES = re.compile(r"\b(?:%s)(?!\w)" % "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
+_HELP_PAGES = ("docs/reference/cli/", "docs/reference/flags/")
 _COMMENT = re.compile(r"^\s*//+ ?(.*)$")
 
 
@@ -119,10 +121,21 @@ def findings_of(path, text):
             yield number, f"{match[0]}: its name is {NAMES[match[0]]}"
 
 
+def helps(text):
+    """(line, finding) of each help text in a page that is made from the programs: the last cell of a row."""
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = re.split(r"(?<!\\)\|", line)
+        word = re.match(r"\w+", cells[-2].strip()) if len(cells) > 3 else None
+        if word is not None and word[0] in FIRST:
+            yield number, f'begins with "{word[0]}"; say in the help text what the value is'
+
+
 def check(root):
-    return [f"{path}:{line}: {what}" for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py")
-            if path.name not in ("words.py", "words_test.py")
-            for line, what in findings_of(path, common.text(root, path))]
+    found = [f"{path}:{line}: {what}" for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py")
+             if path.name not in ("words.py", "words_test.py")
+             for line, what in findings_of(path, common.text(root, path))]
+    return found + [f"{path}:{line}: {what}" for path in common.files(root, ".md") if str(path).startswith(_HELP_PAGES)
+                    for line, what in helps(common.text(root, path))]
 
 
 if __name__ == "__main__":

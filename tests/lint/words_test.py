@@ -21,6 +21,10 @@ class Words(unittest.TestCase):
         self.assert_one(found('"""A stream.\n\nWhat it holds.\n"""\n', "a.py"), "3: ", '"What"')
         self.assert_one(found('def a():\n    """Who calls."""\n', "a.py"), "2: ", '"Who"')
 
+    def test_a_help_text_begins_with_its_subject(self):
+        rows = "| --a |  | Time of a call. |\n| `--b x\\|y` | `1` | Of a call, or x. |\n|---|---|---|\n"
+        self.assertEqual([line for line, _ in words.helps(rows)], [2])
+
     def test_phrases_that_hide_the_subject(self):
         self.assert_one(found("// The files are whole, but\n// for the last.\nint a;\n"), "1: ", "but for")
         self.assert_one(found("# It is not to be had.\n", "a.py"), "1: ", "be had")

@@ -57,25 +57,25 @@ std::vector<SizeFlag> SizeFlagsOf(Config* config) {
        "group's",
        &config->memory_bytes, &config->has_memory_bytes},
       {"--cache",
-       "of --memory, for stored samples; the default is what others leave",
+       "part of --memory for stored samples; the default is what others leave",
        &config->cache_bytes, &config->has_cache_bytes},
-      {"--index-cache", "of --memory, for blocks of datasets' indexes",
+      {"--index-cache", "part of --memory for blocks of datasets' indexes",
        &config->index_bytes},
-      {"--buffers", "of --memory, for batches being computed and sent",
+      {"--buffers", "part of --memory for batches being computed and sent",
        &config->buffer_bytes},
       {"--decode-memory",
        "working memory of all decode threads, beside --memory; the default is "
        "a quarter of the control group's",
        &config->decode_bytes},
       {"--unpacked-memory",
-       "what readers keep of decompressed shards, chunks and files, beside "
+       "decompressed shards, chunks and files that readers keep, beside "
        "both; the default is an eighth of the control group's",
        &config->unpacked_bytes},
       {"--read-ahead",
-       "of --memory, for records read ahead of the decode threads",
+       "part of --memory for records read ahead of the decode threads",
        &config->read_ahead_bytes},
       {"--shared-rows",
-       "of --memory, for finished rows that other trainers may ask for",
+       "part of --memory for finished rows that other trainers may ask for",
        &config->shared_rows_bytes},
       {"--read-together",
        "records read ahead by one request span at most these bytes; 0: one by "
@@ -117,11 +117,10 @@ void AddIdentityFlags(CLI::App* app, Config* config, TextFlags* flags) {
                   "default is \"default\"");
   app->add_option("--advertise", config->advertise,
                   "the address that consumers use, if not the listener's");
-  app->add_option(
-         "--pod-domain", config->pod_domain,
-         "of a pod in Kubernetes: consumers use, for --advertise "
-         "10.1.2.3:7412, the name 10-1-2-3.DOMAIN:7412 that a headless "
-         "Service gives it")
+  app->add_option("--pod-domain", config->pod_domain,
+                  "a headless Service's domain in Kubernetes: for --advertise "
+                  "10.1.2.3:7412, consumers use the pod's name "
+                  "10-1-2-3.DOMAIN:7412")
       ->type_name("DOMAIN");
   app->add_option(
          "--threads", config->threads,
@@ -153,17 +152,18 @@ void AddStorageFlags(CLI::App* app, Config* config) {
                   "another owner of their shard, where that is faster than "
                   "storage; false: they are read from storage")
       ->default_str("true");
-  app->add_option("--forms", config->forms,
-                  "what is kept of JPEG files beside them, in what they leave "
-                  "of --cache and of --disk-cache-bytes: none, seek, "
-                  "coefficients, pixels (in memory only), or all, whichever "
-                  "saves most")
+  app->add_option(
+         "--forms", config->forms,
+         "decoded forms of JPEG files that are kept, in what the files "
+         "leave of --cache and of --disk-cache-bytes: none, seek, "
+         "coefficients, pixels (in memory only), or all, whichever "
+         "saves most")
       ->check(CLI::IsMember({"none", "seek", "coefficients", "pixels", "all"}));
   app->add_option("--storage-connections", storage.connections,
                   "requests to remote storage at a time")
       ->check(CLI::Range(1, 10'000));
   app->add_option("--storage-tries", storage.max_tries,
-                  "of one request to remote storage")
+                  "tries of one request to remote storage")
       ->check(CLI::Range(1, 1000));
   const auto milliseconds = [&](const char* flag, StorageMs* into,
                                 const char* help) {
@@ -172,9 +172,9 @@ void AddStorageFlags(CLI::App* app, Config* config) {
         ->check(CLI::Range(1, 86'400'000));
   };
   milliseconds("--storage-timeout-ms", &storage.request_timeout,
-               "of one try of a request to remote storage");
+               "time of one try of a request to remote storage");
   milliseconds("--storage-deadline-ms", &storage.deadline,
-               "of a read from remote storage with all its tries");
+               "time of a read from remote storage with all its tries");
   app->add_option("--disk-cache", storage.disk_cache,
                   "directory, of this worker alone, for what s3, gs and http "
                   "gave, and for forms of its JPEG files");
@@ -188,7 +188,7 @@ void AddStorageFlags(CLI::App* app, Config* config) {
                   "FROM, which jobs name, at TO; may be given several times");
   app->add_option(
       "--allow", config->allow,
-      "what jobs may read: folders, s3://BUCKET[/PREFIX], gs://..., "
+      "places that jobs may read: folders, s3://BUCKET[/PREFIX], gs://..., "
       "http(s)://HOST[:PORT][/PREFIX]; the default is everything on "
       "a loopback listener, and nothing on others");
 }

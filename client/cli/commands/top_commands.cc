@@ -156,7 +156,7 @@ Diagnosis NotAnswered(const absl::Status& status) {
           refused ? "have an operator make a token for you (leat access "
                     "create), and give it by --access-token-file or "
                     "LEAT_ACCESS_TOKEN"
-                  : "mend what the text names, or give another address by "
+                  : "fix what the text names, or give another address by "
                     "--coordinator HOST:PORT or LEAT_COORDINATOR; --local "
                     "examines this machine alone"};
 }

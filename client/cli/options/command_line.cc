@@ -38,7 +38,7 @@ void CommandLine::State::AddGlobal() {
   Add(&app, "--tls-key", options.tls_key, "FILE", "its key (LEAT_TLS_KEY)",
       Files());
   Add(&app, "--timeout", options.timeout, "TIME",
-      "of connecting and of every call, as 10s or 500ms");
+      "time to connect, and time of every call, as 10s or 500ms");
   Choice(Add(&app, "--color", options.color, "WHEN",
              "auto (NO_COLOR is obeyed), always or never"),
          {"auto", "always", "never"});
@@ -113,7 +113,7 @@ void CommandLine::State::AddActions() {
       Word(level, "LEVEL", options.level, "trace, debug, info, warn or error"),
       {"trace", "debug", "info", "warn", "error"});
   Add(level, "--worker", options.worker, "NAME",
-      "of this worker; default: the coordinator", Names("workers"));
+      "a worker; default: the coordinator", Names("workers"));
 }
 
 void CommandLine::State::AddAccess() {
@@ -126,15 +126,15 @@ void CommandLine::State::AddAccess() {
       "  leat access roles         # which role may call which method\n");
   Choice(Word(access, "ACTION", options.kind, "create, list, revoke or roles"),
          {"create", "list", "revoke", "roles"});
-  Add(access, "TOKEN", options.names, "", "of revoke: their ids or names");
+  Add(access, "TOKEN", options.names, "", "with revoke: their ids or names");
   Choice(Add(access, "--role", options.role, "ROLE",
-             "of create: viewer, trainer, worker or operator"),
+             "with create: viewer, trainer, worker or operator"),
          {"viewer", "trainer", "worker", "operator"});
   Add(access, "--name", options.token_name, "NAME",
-      "of create: for people; several tokens may have the same");
+      "with create: a name for people; several tokens may have the same");
   Add(access, "--expires", options.expires, "TIME",
-      "of create: how long it is good for, as 90d or 12h; default: until it is "
-      "revoked");
+      "with create: how long the token is good for, as 90d or 12h; default: "
+      "until it is revoked");
   AddOutput(access, false);
 }
 
@@ -197,9 +197,9 @@ void CommandLine::State::AddConvert() {
   Add(convert, "--labels", to.labels, "FILE",
       "idx file of the labels, if not found by name", Files());
   Choice(Add(convert, "--encoding", to.encoding, "KIND",
-             "of idx's images: png (default; loses nothing) or jpeg"),
+             "format of idx's images: png (default; loses nothing) or jpeg"),
          {"png", "jpeg"});
-  Add(convert, "--quality", to.quality, "N", "of a JPEG, 1 to 100 (95)")
+  Add(convert, "--quality", to.quality, "N", "quality of a JPEG, 1 to 100 (95)")
       ->check(Between(1, 100));
   Add(convert, "--shard-size", to.shard_bytes, "SIZE",
       "most bytes of a .tfrecord or .tar file (256MiB)")

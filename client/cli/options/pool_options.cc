@@ -25,10 +25,10 @@ void CommandLine::State::AddPool() {
       ->check(Between(uint32_t{0}, kMaxPoolWorkers));
   KubernetesOptions& to = options.kubernetes;
   Add(pool, "--kubernetes", to.target, "TARGET",
-      "of run: deployment/NAME, which gets as many replicas as the pool should "
-      "have workers");
+      "with run: deployment/NAME, which gets as many replicas as the pool "
+      "should have workers");
   Add(pool, "--namespace", to.name_space, "NAME",
-      "of the deployment; default: the account's own");
+      "the deployment's namespace; default: the account's own");
   Add(pool, "--server", to.server, "URL",
       "the API server behind \"kubectl proxy\", as http://127.0.0.1:8001; "
       "default: --kubeconfig, or in a pod its account");
@@ -36,7 +36,7 @@ void CommandLine::State::AddPool() {
       "its current context says the cluster and the account (KUBECONFIG, "
       "~/.kube/config)",
       Files());
-  pool->add_flag("--once", to.once, "of run: once, and not until stopped");
+  pool->add_flag("--once", to.once, "with run: adjust once, and end");
   AddOutput(pool, false);
 }
 
@@ -85,9 +85,9 @@ void CommandLine::State::AddSlurm() {
   Add(slurm, "--array-size", to.array_size, "N",
       "tasks of an array (1000); Slurm's MaxArraySize is more")
       ->check(Between(uint64_t{1}, uint64_t{4'000'000}));
-  slurm->add_flag("--once", to.once, "of scale: once, and not until stopped");
+  slurm->add_flag("--once", to.once, "with scale: adjust once, and end");
   Add(slurm, "--within", options.within, "TIME",
-      "of up: give up after so long, with exit code 4 (5m)");
+      "with up: give up after so long, with exit code 4 (5m)");
   AddOutput(slurm, true);
 }
 

@@ -63,8 +63,8 @@ void CommandLine::State::AddWait() {
   Word(wait, "WHAT", options.names,
        "each of worker/NAME, job/NAME or dataset/NAME, the whole name");
   Add(wait, "--for", options.condition, "STATE",
-      "of a worker ready, draining or lost; of a job running or idle; of a "
-      "dataset ready or failed; of each gone")
+      "ready, draining or lost for a worker; running or idle for a job; ready "
+      "or failed for a dataset; gone for each")
       ->required();
   Add(wait, "--within", options.within, "TIME",
       "give up after so long, with exit code 4 (5m)");
@@ -98,9 +98,10 @@ void CommandLine::State::AddHealth() {
   Choice(
       Add(health, "ACTION", options.kind, "", "show (default), mute or unmute"),
       {"show", "mute", "unmute"});
-  Add(health, "CODE", options.names, "", "of mute and unmute: findings' codes");
+  Add(health, "CODE", options.names, "",
+      "with mute and unmute: findings' codes");
   Add(health, "--for", options.expires, "TIME",
-      "of mute: for so long, as 12h or 7d; default: until it is unmuted. A "
+      "with mute: for so long, as 12h or 7d; default: until it is unmuted. A "
       "finding that gets worse is not muted");
   AddOutput(health, true);
 }
