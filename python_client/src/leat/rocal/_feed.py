@@ -259,6 +259,35 @@ class Feed:
             group.close()
 
 
+class OverFeed:
+    """The methods that the iterators over a feed share."""
+
+    _feed: Feed
+
+    def __len__(self) -> int:
+        """Returns the number of batches of an epoch."""
+        return self._feed.length
+
+    def samples(self) -> np.ndarray:
+        """Returns the sample in each row of the last batch, as int64: pipeline after pipeline.
+
+        Raises:
+            leat.FailedPrecondition: no batch has been handed out.
+        """
+        return self._feed.samples()
+
+    def __repr__(self) -> str:
+        return self._feed.text(f"leat.rocal {type(self).__name__}")
+
+    def reset(self) -> None:
+        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
+        self._feed.reset()
+
+    def close(self) -> None:
+        """Ends the streams of batches. Idempotent; arrays handed out stay valid."""
+        self._feed.close()
+
+
 def _taken(member: Member, arrays: dict[str, np.ndarray]) -> Taken:
     outputs = [arrays[f"output{i}"] for i in range(member.outputs)]
     labels = arrays.get("label")

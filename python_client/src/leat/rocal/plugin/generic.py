@@ -11,7 +11,7 @@ import numpy as np
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import HINTS, check_hint, refuse_unknown
-from leat.rocal._feed import Feed, Standing, Taken
+from leat.rocal._feed import Feed, OverFeed, Standing, Taken
 from leat.rocal.pipeline import Pipeline
 
 __all__ = ["ROCALClassificationIterator", "ROCALGenericIterator", "ROCALNumpyIterator"]
@@ -44,7 +44,7 @@ def check_iterator(where: str, given: Mapping[str, Any], hints: Mapping[str, Any
         raise Unimplemented(f"{where}: display; Leat writes no pictures here (`leat sheet` does)")
 
 
-class OneFeed:
+class OneFeed(OverFeed):
     """An iterator over one pipeline's batches; an epoch ends with StopIteration until `reset`."""
 
     def __init__(self, pipeline: Any) -> None:
@@ -80,29 +80,6 @@ class OneFeed:
     def result(self, taken: Taken) -> Any:
         """Converts a batch to the form in which it is handed out."""
         raise NotImplementedError
-
-    def __len__(self) -> int:
-        """Returns the number of batches of an epoch."""
-        return self._feed.length
-
-    def samples(self) -> np.ndarray:
-        """Returns the sample in each row of the last batch, as int64: pipeline after pipeline.
-
-        Raises:
-            leat.FailedPrecondition: no batch has been handed out.
-        """
-        return self._feed.samples()
-
-    def __repr__(self) -> str:
-        return self._feed.text(f"leat.rocal {type(self).__name__}")
-
-    def reset(self) -> None:
-        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
-        self._feed.reset()
-
-    def close(self) -> None:
-        """Ends the stream of batches. Idempotent; arrays handed out stay valid."""
-        self._feed.close()
 
 
 class ROCALGenericIterator(OneFeed):

@@ -15,7 +15,7 @@ from leat._iterators.array_spec import ArraySpec
 from leat._iterators.peekable import Found, Peekable
 from leat.errors import InvalidArgument
 from leat.rocal import types
-from leat.rocal._feed import Feed, Taken
+from leat.rocal._feed import Feed, OverFeed, Taken
 from leat.rocal.pipeline import Pipeline
 
 _Self = TypeVar("_Self", bound="ROCALJaxIterator")
@@ -49,7 +49,7 @@ def _placing(pipelines: Sequence[Pipeline], sharding: Any) -> Any:
     return _pipeline_placing.Stacked(devices)
 
 
-class ROCALJaxIterator:
+class ROCALJaxIterator(OverFeed):
     """Batches as lists of `jax.Array`: the pipeline's outputs, and the labels of fn.readers.file and cifar10.
 
     Under LAST_BATCH_MASK a bool array follows: False for the rows that fill the last batch of an epoch.
@@ -93,10 +93,6 @@ class ROCALJaxIterator:
     def __iter__(self: _Self) -> _Self:
         return self
 
-    def __len__(self) -> int:
-        """Returns the number of batches of an epoch."""
-        return self.iterator_length
-
     def __next__(self) -> list[jax.Array]:
         found = self._find_next()
         # No calls from here on: see Feed.
@@ -139,25 +135,6 @@ class ROCALJaxIterator:
         if taken.valid is not None:
             arrays.append(taken.valid)
         return arrays
-
-    def samples(self) -> np.ndarray:
-        """Returns the sample in each row of the last batch, as int64: pipeline after pipeline.
-
-        Raises:
-            leat.FailedPrecondition: no batch has been handed out.
-        """
-        return self._feed.samples()
-
-    def __repr__(self) -> str:
-        return self._feed.text(f"leat.rocal {type(self).__name__}")
-
-    def reset(self) -> None:
-        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
-        self._feed.reset()
-
-    def close(self) -> None:
-        """Ends the streams of batches. Idempotent; arrays handed out stay valid."""
-        self._feed.close()
 
 
 def _check_schemas(pipelines: Sequence[Pipeline]) -> None:
