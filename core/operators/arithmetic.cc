@@ -159,10 +159,9 @@ void AddArithmeticOperators(OperatorList* list) {
                    {"bool", "uint8", "int32", "int64", "float16", "float32"},
                    "type of the result; to integers: halves to even, "
                    "saturated"),
-            Ranged(Arg("shape", ArgType::kInts, Value(std::vector<int64_t>{}),
-                       "sizes of the axes; none: a scalar if there is one "
-                       "value, otherwise one axis"),
-                   1, kMaxSide)},
+            IntsArg("shape", 1, kMaxSide,
+                    "sizes of the axes; none: a scalar if there is one "
+                    "value, otherwise one axis")},
            "the same value for every sample"),
        InferConstant});
   for (const Row& row : kRows)

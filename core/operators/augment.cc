@@ -54,13 +54,8 @@ TypesOr InferEqualize(Node*, Inputs inputs) {
 absl::Status CompleteTranslations(Node* node) {
   int given = 0;
   for (const char* name : {"max_translate_abs", "max_translate_rel"}) {
-    auto& numbers = std::get<Floats>(node->args.at(name));
-    given += !numbers.empty();
-    if (numbers.size() == 1) numbers.push_back(numbers[0]);
-    if (numbers.size() > 2)
-      return InvalidArgument(
-          "argument \"{}\" has {} numbers, want 1 or 2 (height, width)", name,
-          numbers.size());
+    RETURN_IF_ERROR(CompletePair<double>(node, name));
+    given += !ArgOf<Floats>(*node, name).empty();
   }
   if (given < 2) return absl::OkStatus();
   return InvalidArgument(
@@ -109,10 +104,9 @@ TypesOr InferAutoAugment(Node* node, Inputs inputs) {
 
 std::vector<ArgInfo> Outside() {
   return {
-      Ranged(Arg("fill_value", ArgType::kFloat, Value(128.0),
-                 "outside the image, where it is moved, turned or sheared; "
-                 "rounded"),
-             0, 255),
+      FloatArg("fill_value", 128.0, 0, 255,
+               "outside the image, where it is moved, turned or sheared; "
+               "rounded"),
       Choice("border", Text("fill"), {"fill", "edge"},
              "outside the image: fill_value, or the nearest pixel of its edge"),
       Choice("interpolation", Text("linear"), {"linear", "nearest"},
@@ -121,21 +115,18 @@ std::vector<ArgInfo> Outside() {
 }
 
 std::vector<ArgInfo> Translations(std::string_view otherwise) {
-  return {Ranged(Arg("max_translate_abs", ArgType::kFloats, Value(Floats{}),
-                     fmt::format("the greatest translation in pixels; one "
-                                 "number, or height and width; neither this "
-                                 "nor max_translate_rel: {}",
-                                 otherwise)),
-                 0, kMaxSide),
-          Ranged(Arg("max_translate_rel", ArgType::kFloats, Value(Floats{}),
-                     "the same in parts of the image's sides"),
-                 0, 16)};
+  return {FloatsArg("max_translate_abs", 0, kMaxSide,
+                    fmt::format("the greatest translation in pixels; one "
+                                "number, or height and width; neither this "
+                                "nor max_translate_rel: {}",
+                                otherwise)),
+          FloatsArg("max_translate_rel", 0, 16,
+                    "the same in parts of the image's sides")};
 }
 
 ArgInfo Bins() {
-  return Ranged(Arg("num_magnitude_bins", ArgType::kInt, Value(int64_t{31}),
-                    "how many magnitudes an operation has, at equal distances"),
-                1, kMostBins);
+  return IntArg("num_magnitude_bins", 31, 1, kMostBins,
+                "how many magnitudes an operation has, at equal distances");
 }
 
 ArgInfo Excluded() {
@@ -150,15 +141,14 @@ OperatorInfo Augment() {
   Texts names;
   for (const AugmentationInfo& info : Augmentations())
     names.emplace_back(info.name);
-  const ArgInfo magnitude = PerSample(Ranged(
-      Arg("magnitude", ArgType::kFloat, Value(0.0),
-          "rotate: degrees, counter-clockwise; shear_x, shear_y: x + "
-          "magnitude * y, y + magnitude * x; translate_x, translate_y: pixels "
-          "to the right, down; brightness, color, contrast, sharpness: a "
-          "factor, 1 keeps the image; posterize: the bits kept, 0 as 1; "
-          "solarize: the least value inverted; solarize_add: what is added "
-          "below 128; the others have none"),
-      -1e6, 1e6));
+  const ArgInfo magnitude = Scalar(
+      "magnitude", 0.0, -1e6, 1e6,
+      "rotate: degrees, counter-clockwise; shear_x, shear_y: x + "
+      "magnitude * y, y + magnitude * x; translate_x, translate_y: pixels "
+      "to the right, down; brightness, color, contrast, sharpness: a "
+      "factor, 1 keeps the image; posterize: the bits kept, 0 as 1; "
+      "solarize: the least value inverted; solarize_add: what is added "
+      "below 128; the others have none");
   return Operator(
       "augment", 1, 1,
       Join({Choice("operation", std::nullopt, std::move(names), "what is done"),
@@ -178,7 +168,8 @@ OperatorInfo RandAugment() {
                             "the bin of all their magnitudes"),
                         0, kMostBins),
                  Bins(),
-                 Arg("monotonic_mag", ArgType::kBool, Value(true),
+                 FlagArg(
+                     "monotonic_mag", true,
                      "a greater bin is a stronger operation; otherwise "
                      "posterize, solarize and the factors have AutoAugment's "
                      "ranges"),

@@ -46,14 +46,12 @@ TypesOr InferCutMixShare(Node*, Inputs inputs) {
 }
 
 ArgInfo Parameter(const char* name) {
-  return PerSample(
-      Ranged(Arg(name, ArgType::kFloat, Value(1.0), "of the distribution"),
-             1e-3, 1e6));
+  return Scalar(name, 1.0, 1e-3, 1e6, "of the distribution");
 }
 
 std::vector<ArgInfo> BoxArgs() {
   const auto center = [](const char* name, const char* doc) {
-    return PerSample(Ranged(Arg(name, ArgType::kFloat, Value(0.5), doc), 0, 1));
+    return Scalar(name, 0.5, 0, 1, doc);
   };
   return {PerSample(Ranged(Arg("lam", ArgType::kFloat, std::nullopt,
                                "share of the image that is kept, before the "

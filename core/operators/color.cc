@@ -24,13 +24,8 @@ DType ResultTypeOf(const Node& node, const ValueType& input) {
   return ParseDType(ArgOf<std::string>(node, "dtype")).value_or(input.dtype);
 }
 
-absl::Status WantNumbers(const ValueType& type) {
-  RETURN_IF_ERROR(WantImage(type));
-  if (type.dtype != DType::kBool) return absl::OkStatus();
-  return InvalidArgument("input is {}, want numbers", TypeText(type));
-}
-
 absl::Status WantColours(const ValueType& type) {
+  RETURN_IF_ERROR(WantImage(type));
   RETURN_IF_ERROR(WantNumbers(type));
   if (type.shape[2] == 3) return absl::OkStatus();
   return InvalidArgument("input is {}, want 3 channels: red, green, blue",
@@ -49,6 +44,7 @@ absl::Status CompleteCenter(Node* node, DType dtype) {
 }
 
 TypesOr InferLinear(Node* node, Inputs inputs) {
+  RETURN_IF_ERROR(WantImage(inputs[0]));
   RETURN_IF_ERROR(WantNumbers(inputs[0]));
   RETURN_IF_ERROR(CompleteCenter(node, inputs[0].dtype));
   return OneTensor(ResultTypeOf(*node, inputs[0]), inputs[0].shape);
@@ -73,9 +69,7 @@ TypesOr InferConversion(Node* node, Inputs inputs) {
 }
 
 ArgInfo Number(std::string name, double default_value, std::string doc) {
-  return PerSample(Ranged(Arg(std::move(name), ArgType::kFloat,
-                              Value(default_value), std::move(doc)),
-                          -1e6, 1e6));
+  return Scalar(std::move(name), default_value, -1e6, 1e6, std::move(doc));
 }
 
 ArgInfo Brightness() {

@@ -146,27 +146,13 @@ TypesOr InferErase(Node* node, Inputs inputs) {
   return std::vector<ValueType>{inputs[0]};
 }
 
-absl::Status WantPerChannel(const Node& node, const char* name,
-                            int64_t channels) {
-  const size_t count = ArgOf<Floats>(node, name).size();
-  if (count == 1 || count == static_cast<size_t>(channels))
-    return absl::OkStatus();
-  return InvalidArgument(
-      "argument \"{}\" has {} numbers, want 1 or {}, one a channel", name,
-      count, channels);
-}
-
 TypesOr InferCropMirrorNormalize(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantImage(inputs[0]));
   int64_t channels = inputs[0].shape[2];
   for (const char* name : {"mean", "std", "fill_values"})
     RETURN_IF_ERROR(WantPerChannel(*node, name, channels));
-  auto& crop = std::get<Ints>(node->args.at("crop"));
-  if (crop.size() == 1) crop.push_back(crop[0]);
-  if (crop.size() > 2)
-    return InvalidArgument(
-        "argument \"crop\" has {} numbers, want 1 or 2 (height, width)",
-        crop.size());
+  RETURN_IF_ERROR(CompletePair<int64_t>(node, "crop"));
+  const Ints& crop = ArgOf<Ints>(*node, "crop");
   const auto& policy = ArgOf<std::string>(*node, "out_of_bounds_policy");
   int64_t sides[] = {inputs[0].shape[0], inputs[0].shape[1]};
   for (size_t i = 0; i < crop.size(); ++i) {
@@ -180,15 +166,14 @@ TypesOr InferCropMirrorNormalize(Node* node, Inputs inputs) {
       sides[i] = std::min(sides[i], crop[i]);
   }
   if (ArgOf<bool>(*node, "pad_output") && channels == 3) channels = 4;
-  const DType dtype = *ParseDType(ArgOf<std::string>(*node, "dtype"));
+  const DType dtype = DTypeOf(*node);
   if (ArgOf<std::string>(*node, "output_layout") == "HWC")
     return OneTensor(dtype, {sides[0], sides[1], channels});
   return OneTensor(dtype, {channels, sides[0], sides[1]});
 }
 
 ArgInfo AxesArg(std::string doc) {
-  return Ranged(Arg("axes", ArgType::kInts, Value(Ints{}), std::move(doc)), 0,
-                kMaxRank - 1);
+  return IntsArg("axes", 0, kMaxRank - 1, std::move(doc));
 }
 ArgInfo PolicyArg() {
   return Choice("out_of_bounds_policy", Text("error"), {"error", "pad", "trim"},
@@ -200,25 +185,13 @@ ArgInfo FillArg(std::string name, Floats value, std::string doc) {
                     std::move(doc)),
                 -kMostValue, kMostValue);
 }
-ArgInfo IntsArg(std::string name, double least, double most, std::string doc) {
-  return Ranged(
-      Arg(std::move(name), ArgType::kInts, Value(Ints{}), std::move(doc)),
-      least, most);
-}
-ArgInfo FloatsArg(std::string name, double least, double most,
-                  std::string doc) {
-  return Ranged(
-      Arg(std::move(name), ArgType::kFloats, Value(Floats{}), std::move(doc)),
-      least, most);
-}
 
 void AddShapes(OperatorList* list) {
   list->push_back(
       {TakesCarried(Operator(
            "pad", 1, 1,
-           {Ranged(Arg("fill_value", ArgType::kFloat, Value(0.0),
-                       "of what is added; rounded and saturated"),
-                   -kMostValue, kMostValue),
+           {FloatArg("fill_value", 0.0, -kMostValue, kMostValue,
+                     "of what is added; rounded and saturated"),
             AxesArg("which are extended; none: all"),
             IntsArg("align", 1, kMostElements,
                     "sizes are rounded up to a multiple: one number, or one "
@@ -275,10 +248,10 @@ void AddErase(OperatorList* list) {
                       "none: 0"),
             FloatsArg("shape", 0, kMostElements,
                       "sizes of the regions, one behind the other"),
-            Arg("normalized", ArgType::kBool, Value(false),
+            FlagArg(
+                "normalized", false,
                 "anchor, shape, y, x, height, width are shares of the size"),
-            Arg("centered_anchor", ArgType::kBool, Value(false),
-                "anchor, y, x are centres"),
+            FlagArg("centered_anchor", false, "anchor, y, x are centres"),
             Scalar("y", 0, -kMostElements, kMostElements,
                    "one more region: its place in the first axis"),
             Scalar("x", 0, -kMostElements, kMostElements,
@@ -286,8 +259,7 @@ void AddErase(OperatorList* list) {
             Scalar("height", 0, 0, kMostElements,
                    "its size in the first axis; 0: there is none"),
             Scalar("width", 0, 0, kMostElements, "the same in the second"),
-            PerSample(Arg("enable", ArgType::kBool, Value(true),
-                          "false: nothing is erased")),
+            PerSample(FlagArg("enable", true, "false: nothing is erased")),
             FillArg("fill_value", {0},
                     "one number, or one for each of the last axis")},
            "the value with regions filled"),
@@ -302,14 +274,12 @@ void AddGeometryOperators(OperatorList* list) {
   list->push_back(
       {Operator(
            "crop_mirror_normalize", 1, 1,
-           {Ranged(Arg("crop", ArgType::kInts, Value(Ints{}),
-                       "height and width, or one number for both; none: the "
-                       "whole image"),
-                   1, kMaxSide),
+           {IntsArg("crop", 1, kMaxSide,
+                    "height and width, or one number for both; none: the "
+                    "whole image"),
             Scalar("pos_y", 0.5, 0, 1, "0: at the top, 1: at the bottom"),
             Scalar("pos_x", 0.5, 0, 1, "0: at the left, 1: at the right"),
-            PerSample(Arg("mirror", ArgType::kBool, Value(false),
-                          "mirror left and right")),
+            PerSample(FlagArg("mirror", false, "mirror left and right")),
             FillArg("mean", {0}, "one number, or one a channel"),
             Ranged(Arg("std", ArgType::kFloats, Value(Floats{1}),
                        "one number, or one a channel"),
@@ -320,8 +290,8 @@ void AddGeometryOperators(OperatorList* list) {
                    "type of the result; to uint8: rounded, saturated"),
             Choice("output_layout", Text("CHW"), {"CHW", "HWC"},
                    "order of the axes"),
-            Arg("pad_output", ArgType::kBool, Value(false),
-                "a fourth channel of zeros behind three"),
+            FlagArg("pad_output", false,
+                    "a fourth channel of zeros behind three"),
             Choice("rounding", Text("round"), {"round", "truncate"},
                    "of the window's place"),
             PolicyArg(),

@@ -17,19 +17,18 @@ namespace {
 
 // Returns the argument `size` as two numbers, and completes it in place.
 absl::StatusOr<ImageSize> CompleteSize(Node* node) {
-  auto& size = std::get<std::vector<int64_t>>(node->args.at("size"));
-  if (size.size() == 1) size.push_back(size[0]);
-  if (size.size() != 2)
-    return InvalidArgument(
-        "argument \"size\" has {} numbers, want 1 or 2 (height, width)",
-        size.size());
-  return ImageSize{size[0], size[1]};
+  if (!ArgOf<Ints>(*node, "size").empty()) return OptionalSize(node);
+  return InvalidArgument(
+      "argument \"size\" has 0 numbers, want 1 or 2 (height, width)");
+}
+
+absl::Status WantEncoded(const ValueType& input) {
+  if (input.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
+  return InvalidArgument("input is {}, want an encoded image", TypeText(input));
 }
 
 TypesOr InferDecode(Node* node, Inputs inputs) {
-  if (inputs[0].kind != ValueType::Kind::kEncoded)
-    return InvalidArgument("input is {}, want an encoded image",
-                           TypeText(inputs[0]));
+  RETURN_IF_ERROR(WantEncoded(inputs[0]));
   const bool gray = ArgOf<std::string>(*node, "output") == "gray";
   return OneTensor(DType::kUint8, {-1, -1, gray ? 1 : 3});
 }
@@ -103,11 +102,6 @@ TypesOr InferWindow(Node* node, Inputs inputs) {
                                      width ? rule.Fixed(*width) : -1, in[2]});
 }
 
-absl::Status WantEncoded(const ValueType& input) {
-  if (input.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
-  return InvalidArgument("input is {}, want an encoded image", TypeText(input));
-}
-
 TypesOr InferPeekShape(Node*, Inputs inputs) {
   RETURN_IF_ERROR(WantEncoded(inputs[0]));
   return OneTensor(DType::kInt64, {3});
@@ -132,27 +126,13 @@ std::vector<ArgInfo> RandomWindowArgs() {
                      Value(std::vector<double>{3.0 / 4.0, 4.0 / 3.0}),
                      "least and largest width / height; drawn log-uniformly"),
                  1e-3, 1e3),
-          Ranged(Arg("attempts", ArgType::kInt, Value(int64_t{10}),
-                     "windows drawn before the central one is taken"),
-                 1, 100)};
-}
-
-ArgInfo SidesArg(std::string name, double least, std::string doc) {
-  return Ranged(Arg(std::move(name), ArgType::kInts,
-                    Value(std::vector<int64_t>{}), std::move(doc)),
-                least, kMaxSide);
+          IntArg("attempts", 10, 1, 100,
+                 "windows drawn before the central one is taken")};
 }
 
 std::vector<ArgInfo> ResizeArgs() {
-  const auto side = [](std::string name, std::string doc) {
-    return AddedLater(PerSample(Ranged(
-        Arg(std::move(name), ArgType::kFloat, Value(0.0), std::move(doc)), 0,
-        kMaxSide)));
-  };
   const auto corner = [](std::string name, std::string doc) {
-    return AddedLater(Ranged(Arg(std::move(name), ArgType::kFloats,
-                                 Value(std::vector<double>{}), std::move(doc)),
-                             0, kMaxSide));
+    return AddedLater(FloatsArg(std::move(name), 0, kMaxSide, std::move(doc)));
   };
   const auto filter = [](std::string name, std::string doc) {
     return AddedLater(
@@ -161,9 +141,9 @@ std::vector<ArgInfo> ResizeArgs() {
                std::move(doc)));
   };
   return Join(
-      Join({SidesArg("size", 0,
-                     "height and width, or one number for both; 0: that side "
-                     "follows by the mode"),
+      Join({IntsArg("size", 0, kMaxSide,
+                    "height and width, or one number for both; 0: that side "
+                    "follows by the mode"),
             Choice("mode", Text("stretch"),
                    {"stretch", "not_smaller", "not_larger", "default"},
                    "stretch: exactly size, and a side of 0 stays as it is; "
@@ -171,12 +151,14 @@ std::vector<ArgInfo> ResizeArgs() {
                    "otherwise the aspect is kept and size is the least, or "
                    "the largest")},
            ResamplingArgs()),
-      {side("shorter",
-            "length of the shorter side, the aspect is kept; 0: not given"),
-       side("longer",
-            "length of the longer side, the aspect is kept; 0: not given"),
-       AddedLater(SidesArg(
-           "max_size", 1,
+      {AddedLater(Scalar(
+           "shorter", 0, 0, kMaxSide,
+           "length of the shorter side, the aspect is kept; 0: not given")),
+       AddedLater(Scalar(
+           "longer", 0, 0, kMaxSide,
+           "length of the longer side, the aspect is kept; 0: not given")),
+       AddedLater(IntsArg(
+           "max_size", 1, kMaxSide,
            "greatest height and width, or one number for both; the aspect is "
            "kept where the mode, shorter or longer keeps it; none: no limit")),
        corner("roi_start",
@@ -187,12 +169,13 @@ std::vector<ArgInfo> ResizeArgs() {
               "its lower right corner; a region beyond the image is a bad "
               "sample"),
        AddedLater(
-           Arg("roi_relative", ArgType::kBool, Value(false),
-               "roi_start and roi_end are shares of the height and width")),
-       AddedLater(Arg("subpixel_scale", ArgType::kBool, Value(false),
-                      "where a side is rounded, the region is widened or "
-                      "narrowed, so that both sides keep one scale, as DALI "
-                      "does")),
+           FlagArg("roi_relative", false,
+                   "roi_start and roi_end are shares of the height and width")),
+       AddedLater(
+           FlagArg("subpixel_scale", false,
+                   "where a side is rounded, the region is widened or "
+                   "narrowed, so that both sides keep one scale, as DALI "
+                   "does")),
        filter("min_filter",
               "the filter along a side that becomes smaller; same: "
               "interpolation"),
@@ -220,18 +203,18 @@ void AddWindows(OperatorList* list) {
             number("width", std::nullopt, "its width"),
             number("y", Value(0.0), "its first row, rounded"),
             number("x", Value(0.0), "its first column"),
-            Arg("normalized_anchor", ArgType::kBool, Value(false),
-                "y and x are shares of the image's height and width"),
-            Arg("normalized_shape", ArgType::kBool, Value(false),
-                "height and width are shares of the image's")},
+            FlagArg("normalized_anchor", false,
+                    "y and x are shares of the image's height and width"),
+            FlagArg("normalized_shape", false,
+                    "height and width are shares of the image's")},
            "the window of the image at a place, of a size; one that is not "
            "inside the image is a bad sample. Behind a decode, no more than it "
            "is decoded"),
        InferWindow});
   list->push_back(
       {Operator("peek_shape", 1, 1,
-                {Arg("orient", ArgType::kBool, Value(true),
-                     "of the image as its EXIF orientation turns it")},
+                {FlagArg("orient", true,
+                         "of the image as its EXIF orientation turns it")},
                 "encoded image -> its height, width and channels (int64), "
                 "without decoding it; channels are 1 of a gray image, else 3: "
                 "alpha is not counted"),
@@ -249,8 +232,8 @@ void AddImageOperators(OperatorList* list) {
            "decode", 1, 1,
            {Choice("output", Text("rgb"), {"rgb", "gray", "bgr", "ycbcr"},
                    "colours of the result; ycbcr: BT.601, Y in 16 to 235"),
-            Arg("orient", ArgType::kBool, Value(true),
-                "turn the image as its EXIF orientation says"),
+            FlagArg("orient", true,
+                    "turn the image as its EXIF orientation says"),
             AddedLater(Choice(
                 "reduce", Text("none"), {"none", "auto"},
                 "auto: a JPEG is decoded at 1/2, 1/4 or 1/8 where the resize "
@@ -275,26 +258,20 @@ void AddImageOperators(OperatorList* list) {
                             "the image, or a region of it, resized; exactly "
                             "one of size, shorter and longer"),
                    InferResize});
-  const auto position = [](std::string name, std::string doc) {
-    return PerSample(Ranged(
-        Arg(std::move(name), ArgType::kFloat, Value(0.5), std::move(doc)), 0,
-        1));
-  };
   list->push_back(
       {Operator(
            "crop", 1, 1,
            {SizeArg("height and width, or one number for both"),
-            position("pos_y", "0: at the top, 1: at the bottom"),
-            position("pos_x", "0: at the left, 1: at the right")},
+            Scalar("pos_y", 0.5, 0, 1, "0: at the top, 1: at the bottom"),
+            Scalar("pos_x", 0.5, 0, 1, "0: at the left, 1: at the right")},
            "a window of the image; an image smaller than it is a bad sample"),
        InferCrop});
   list->push_back(
-      {Operator("flip", 1, 1,
-                {PerSample(Arg("horizontal", ArgType::kBool, Value(true),
-                               "mirror left and right")),
-                 PerSample(Arg("vertical", ArgType::kBool, Value(false),
-                               "mirror top and bottom"))},
-                "the image mirrored"),
+      {Operator(
+           "flip", 1, 1,
+           {PerSample(FlagArg("horizontal", true, "mirror left and right")),
+            PerSample(FlagArg("vertical", false, "mirror top and bottom"))},
+           "the image mirrored"),
        InferFlip});
   AddWindows(list);
 }

@@ -35,17 +35,15 @@ void AddPackOperator(OperatorList* list) {
               "\"cut\": documents follow one another, and every length "
               "elements are a row; \"fit\": a document stands in one row, and "
               "rows have padding"),
-       Ranged(Arg("overlap", ArgType::kInt, Value(int64_t{0}),
-                  "elements that a row has from the end of the row before it; "
-                  "1 gives inputs and targets. how=\"fit\": the pieces of a "
-                  "document that is cut"),
-              0, static_cast<double>(kMaxPackedLength - 1)),
+       IntArg("overlap", 0, 0, static_cast<double>(kMaxPackedLength - 1),
+              "elements that a row has from the end of the row before it; "
+              "1 gives inputs and targets. how=\"fit\": the pieces of a "
+              "document that is cut"),
        Choice("longer", Text("cut"), {"cut", "drop", "error"},
               "what how=\"fit\" does with a document that is longer than a "
               "row"),
-       Ranged(Arg("max_documents", ArgType::kInt, Value(int64_t{0}),
-                  "pieces of documents in a row of how=\"fit\"; 0: any number"),
-              0, kMaxPackedDocuments),
+       IntArg("max_documents", 0, 0, kMaxPackedDocuments,
+              "pieces of documents in a row of how=\"fit\"; 0: any number"),
        Arg("fill_values", ArgType::kFloats, Value(std::vector<double>{0}),
            "padding of each value, or one number for all")},
       "puts documents into rows of one length: values of a reader, whose "

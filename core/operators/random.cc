@@ -10,7 +10,6 @@
 #include "core/pipeline/operator_table.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/status.h"
-#include "core/tensor/value_types.h"
 
 namespace leat {
 namespace {
@@ -28,38 +27,23 @@ TypesOr InferChoice(Node* node, Inputs) {
         "argument \"probabilities\" has {} numbers with the sum {}, want {}, "
         "one a value, with the sum 1",
         chances.size(), sum, values);
-  return OneTensor(*ParseDType(ArgOf<std::string>(*node, "dtype")), {});
+  return OneTensor(DTypeOf(*node), {});
 }
 
 TypesOr InferNoise(Node*, Inputs inputs) {
-  RETURN_IF_ERROR(WantTensor(inputs[0]));
-  if (inputs[0].dtype == DType::kBool)
-    return InvalidArgument("input is {}, want numbers", TypeText(inputs[0]));
+  RETURN_IF_ERROR(WantNumbers(inputs[0]));
   return std::vector<ValueType>{inputs[0]};
 }
 
-absl::Status CheckOneNumber(const Node& node, const char* name) {
-  const size_t count = ArgOf<Floats>(node, name).size();
-  if (count <= 1) return absl::OkStatus();
-  return InvalidArgument("argument \"{}\" has {} numbers, want none or one",
-                         name, count);
-}
-
 TypesOr InferSaltAndPepper(Node* node, Inputs inputs) {
-  RETURN_IF_ERROR(CheckOneNumber(*node, "salt_val"));
-  RETURN_IF_ERROR(CheckOneNumber(*node, "pepper_val"));
+  RETURN_IF_ERROR(WantAtMostOne(*node, "salt_val"));
+  RETURN_IF_ERROR(WantAtMostOne(*node, "pepper_val"));
   return InferNoise(node, inputs);
 }
 
-ArgInfo Number(std::string name, double default_value, double least,
-               double most, std::string doc) {
-  return PerSample(Ranged(Arg(std::move(name), ArgType::kFloat,
-                              Value(default_value), std::move(doc)),
-                          least, most));
-}
-ArgInfo Mean() { return Number("mean", 0, -1e30, 1e30, "of the distribution"); }
+ArgInfo Mean() { return Scalar("mean", 0, -1e30, 1e30, "of the distribution"); }
 ArgInfo Deviation() {
-  return Number("stddev", 1, 0, 1e30, "of the distribution");
+  return Scalar("stddev", 1, 0, 1e30, "of the distribution");
 }
 
 }  // namespace
@@ -74,9 +58,7 @@ void AddRandomOperators(OperatorList* list) {
            "choice", 0, 1,
            {Arg("values", ArgType::kFloats, std::nullopt,
                 "one of these values is drawn"),
-            Ranged(Arg("probabilities", ArgType::kFloats, Value(Floats{}),
-                       "one a value; none: all alike"),
-                   0, 1),
+            FloatsArg("probabilities", 0, 1, "one a value; none: all alike"),
             Choice("dtype", Text("float32"),
                    {"bool", "uint8", "int32", "int64", "float16", "float32"},
                    "type of the result")},
@@ -89,14 +71,15 @@ void AddRandomOperators(OperatorList* list) {
   list->push_back(
       {Random(Operator(
            "noise_salt_and_pepper", 1, 1,
-           {Number("prob", 0.05, 0, 1, "that a value is replaced"),
-            Number("salt_vs_pepper", 0.5, 0, 1,
+           {Scalar("prob", 0.05, 0, 1, "that a value is replaced"),
+            Scalar("salt_vs_pepper", 0.5, 0, 1,
                    "that it is replaced by salt rather than pepper"),
             Arg("salt_val", ArgType::kFloats, Value(Floats{}),
                 "none: the type's largest value, 1 for floats"),
             Arg("pepper_val", ArgType::kFloats, Value(Floats{}),
                 "none: the type's least value, -1 for floats"),
-            Arg("per_channel", ArgType::kBool, Value(false),
+            FlagArg(
+                "per_channel", false,
                 "draw for each value rather than for each pixel (all values of "
                 "the last axis)")},
            "values replaced by the largest or the least, at random")),
@@ -104,7 +87,7 @@ void AddRandomOperators(OperatorList* list) {
   list->push_back(
       {Random(
            Operator("noise_shot", 1, 1,
-                    {Number("factor", 20, 0, 1e30,
+                    {Scalar("factor", 20, 0, 1e30,
                             "by which one event raises a value; 0: no noise")},
                     "Poisson(max(0, x) / factor) * factor")),
        InferNoise});

@@ -68,10 +68,8 @@ OperatorEntry Files() {
       Operator("readers.files", 0, 2,
                {OfData(Arg("files", ArgType::kStrings, std::nullopt,
                            "paths or URIs, in this order")),
-                OfData(Ranged(
-                    Arg("labels", ArgType::kInts, Value(std::vector<int64_t>()),
-                        "as many labels; none: each file's position"),
-                    0, 2147483647)),
+                OfData(IntsArg("labels", 0, 2147483647,
+                               "as many labels; none: each file's position")),
                 RootArg("the process's working folder")},
                "files -> encoded image, label (int32)"),
       InferFiles};
@@ -113,9 +111,6 @@ OperatorEntry Coco() {
       "the greatest");
   outputs.choices = {"image",    "boxes",    "labels", "image_id",
                      "polygons", "vertices", "mask"};
-  const auto flag = [](const char* name, bool otherwise, const char* doc) {
-    return Arg(name, ArgType::kBool, Value(otherwise), doc);
-  };
   OperatorInfo info = Operator(
       "readers.coco", 0, 0,
       {Arg("annotations", ArgType::kString, std::nullopt,
@@ -125,17 +120,16 @@ OperatorEntry Coco() {
            Arg("images", ArgType::kStrings, Value(Texts{}),
                "file names, as the annotations have them: these images in this "
                "order; none: all, in the order of their ids")),
-       flag("ltrb", false, "boxes are left, top, right, bottom"),
-       flag("ratio", false,
-            "boxes and vertices are shares of the image's size"),
-       flag("skip_empty", false, "pass over images without objects"),
-       Ranged(Arg("size_threshold", ArgType::kFloat, Value(0.1),
-                  "objects of less width or height are passed over"),
-              0, 1e6),
-       flag("include_iscrowd", true, "also objects that are crowds"),
-       flag("avoid_class_remapping", false,
-            "labels are the ids of the categories; otherwise 1, 2, … in the "
-            "order of the file")},
+       FlagArg("ltrb", false, "boxes are left, top, right, bottom"),
+       FlagArg("ratio", false,
+               "boxes and vertices are shares of the image's size"),
+       FlagArg("skip_empty", false, "pass over images without objects"),
+       FloatArg("size_threshold", 0.1, 0, 1e6,
+                "objects of less width or height are passed over"),
+       FlagArg("include_iscrowd", true, "also objects that are crowds"),
+       FlagArg("avoid_class_remapping", false,
+               "labels are the ids of the categories; otherwise 1, 2, … in the "
+               "order of the file")},
       "COCO's instance annotations and their images -> an output for each of "
       "outputs; coordinates are of the image as it is stored: decode with "
       "orient=False");
@@ -153,12 +147,11 @@ void AddReaders(OperatorList* list) {
                 "the folder, a path or URI (file://, s3://bucket/prefix, "
                 "gs://bucket/prefix); its sub-folders in byte order are the "
                 "classes 0, 1, …"),
-            Ranged(Arg("repeat", ArgType::kInt, Value(int64_t{1}),
-                       "how often an epoch passes over the files"),
-                   1, 1e9),
-            AddedLater(Arg("hidden", ArgType::kBool, Value(false),
-                           "names that begin with a dot are taken, too: "
-                           "folders of the root are classes"))},
+            IntArg("repeat", 1, 1, 1e9,
+                   "how often an epoch passes over the files"),
+            AddedLater(FlagArg("hidden", false,
+                               "names that begin with a dot are taken, too: "
+                               "folders of the root are classes"))},
            "image files of a folder of classes -> encoded image, label "
            "(int32)"),
        InferImageFolder});

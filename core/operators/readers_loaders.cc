@@ -47,7 +47,8 @@ OperatorInfo Mds() {
            "the columns that are read, each an output"),
        Arg("images", ArgType::kStrings, Value(std::vector<std::string>()),
            "those of them stored as bytes that are encoded images"),
-       Arg("verify", ArgType::kBool, Value(false),
+       FlagArg(
+           "verify", false,
            "read every shard when listing and check its hash in index.json; "
            "compressed shards are checked when they are unpacked anyway"),
        AddedLater(Arg(

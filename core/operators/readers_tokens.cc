@@ -23,10 +23,9 @@ void AddTokenReaders(OperatorList* list) {
                    "files that are no .npy have only elements, of this type, "
                    "little-endian; empty: they are Megatron's .bin, each with "
                    "its .idx beside it"),
-            Ranged(Arg("end", ArgType::kInt, Value(int64_t{-1}),
-                       "a token with which each document ends, in files "
-                       "without an .idx; -1: a file is one document"),
-                   -1, 9e15),
+            IntArg("end", -1, -1, 9e15,
+                   "a token with which each document ends, in files "
+                   "without an .idx; -1: a file is one document"),
             Choice("unit", Text("document"), {"document", "sequence"},
                    "what of a .bin a sample is: the .idx joins sequences to "
                    "documents")},

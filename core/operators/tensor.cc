@@ -29,22 +29,14 @@ TypesOr InferUniform(Node* node, Inputs) {
 
 TypesOr InferNormalize(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantImage(inputs[0]));
-  const int64_t channels = inputs[0].shape[2];
-  for (const char* name : {"mean", "std"}) {
-    const size_t count = ArgOf<std::vector<double>>(*node, name).size();
-    if (count != 1 && count != static_cast<size_t>(channels))
-      return InvalidArgument(
-          "argument \"{}\" has {} numbers, want 1 or {}, one a channel", name,
-          count, channels);
-  }
-  return OneTensor(*ParseDType(ArgOf<std::string>(*node, "dtype")),
-                   inputs[0].shape);
+  for (const char* name : {"mean", "std"})
+    RETURN_IF_ERROR(WantPerChannel(*node, name, inputs[0].shape[2]));
+  return OneTensor(DTypeOf(*node), inputs[0].shape);
 }
 
 TypesOr InferCast(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantTensor(inputs[0]));
-  return OneTensor(*ParseDType(ArgOf<std::string>(*node, "dtype")),
-                   inputs[0].shape);
+  return OneTensor(DTypeOf(*node), inputs[0].shape);
 }
 
 TypesOr InferTranspose(Node* node, Inputs inputs) {
@@ -79,12 +71,11 @@ TypesOr InferLength(Node* node, Inputs inputs) {
 }  // namespace
 
 void AddTensorOperators(OperatorList* list) {
-  list->push_back({Random(Operator("coin_flip", 0, 1,
-                                   {Ranged(Arg("probability", ArgType::kFloat,
-                                               Value(0.5), "of true"),
-                                           0, 1)},
-                                   "a random bool a sample")),
-                   InferCoinFlip});
+  list->push_back(
+      {Random(Operator("coin_flip", 0, 1,
+                       {FloatArg("probability", 0.5, 0, 1, "of true")},
+                       "a random bool a sample")),
+       InferCoinFlip});
   list->push_back(
       {Random(Operator(
            "uniform", 0, 1,
@@ -128,14 +119,11 @@ void AddTensorOperators(OperatorList* list) {
            "the axes in another order"),
        InferTranspose});
   list->push_back(
-      {TakesCarried(
-           Operator("length", 1, 1,
-                    {Ranged(Arg("axis", ArgType::kInt, Value(int64_t{0}),
-                                "which is measured"),
-                            0, 7)},
-                    "the number of elements along an axis (int32): what a "
-                    "value whose size differs from sample to sample had before "
-                    "it was padded")),
+      {TakesCarried(Operator(
+           "length", 1, 1, {IntArg("axis", 0, 0, 7, "which is measured")},
+           "the number of elements along an axis (int32): what a "
+           "value whose size differs from sample to sample had before "
+           "it was padded")),
        InferLength});
 }
 

@@ -21,10 +21,6 @@ const std::vector<std::string>& AllTypes() {
   return types;
 }
 
-DType DTypeOf(const Node& node) {
-  return *ParseDType(ArgOf<std::string>(node, "dtype"));
-}
-
 absl::Status WantIntegers(const ValueType& type) {
   RETURN_IF_ERROR(WantTensor(type));
   if (!IsFloat(type.dtype)) return absl::OkStatus();
@@ -98,20 +94,16 @@ TypesOr InferStandardize(Node* node, Inputs inputs) {
 OperatorInfo Standardize() {
   return Operator(
       "standardize", 1, 1,
-      {Ranged(Arg("axes", ArgType::kInts, Value(Ints{}),
-                  "over which statistics are computed; none: over all"),
-              0, 7),
+      {IntsArg("axes", 0, 7,
+               "over which statistics are computed; none: over all"),
        Arg("mean", ArgType::kFloats, Value(Floats{}),
            "none: computed; otherwise one number, or one for each place of the "
            "axes that are kept"),
-       Ranged(Arg("stddev", ArgType::kFloats, Value(Floats{}), "as mean"),
-              1e-30, 1e30),
-       Ranged(Arg("ddof", ArgType::kInt, Value(int64_t{0}),
-                  "the variance is the sum of squares / (n - ddof)"),
-              0, 1e9),
-       Ranged(Arg("epsilon", ArgType::kFloat, Value(0.0),
-                  "added to the variance, given or computed"),
-              0, 1e30),
+       FloatsArg("stddev", 1e-30, 1e30, "as mean"),
+       IntArg("ddof", 0, 0, 1e9,
+              "the variance is the sum of squares / (n - ddof)"),
+       FloatArg("epsilon", 0.0, 0, 1e30,
+                "added to the variance, given or computed"),
        Arg("scale", ArgType::kFloat, Value(1.0), "factor of the result"),
        Arg("shift", ArgType::kFloat, Value(0.0), "added to the result"),
        Choice("dtype", Text("float32"),

@@ -20,28 +20,9 @@ absl::Status WantPixels(const ValueType& type) {
   return InvalidArgument("input is {}, want uint8 or float32", TypeText(type));
 }
 
-// Returns the argument `size` as two numbers, and completes it in place; {0, 0}
-// if it was not given.
-absl::StatusOr<ImageSize> OptionalSize(Node* node) {
-  auto& size = std::get<Ints>(node->args.at("size"));
-  if (size.size() == 1) size.push_back(size[0]);
-  if (size.empty()) return ImageSize{0, 0};
-  if (size.size() == 2) return ImageSize{size[0], size[1]};
-  return InvalidArgument(
-      "argument \"size\" has {} numbers, want 1 or 2 (height, width)",
-      size.size());
-}
-
-absl::Status WantOneFill(const Node& node) {
-  const size_t count = ArgOf<Floats>(node, "fill_value").size();
-  if (count <= 1) return absl::OkStatus();
-  return InvalidArgument(
-      "argument \"fill_value\" has {} numbers, want one, or none", count);
-}
-
 TypesOr InferRotate(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantPixels(inputs[0]));
-  RETURN_IF_ERROR(WantOneFill(*node));
+  RETURN_IF_ERROR(WantAtMostOne(*node, "fill_value"));
   ASSIGN_OR_RETURN(const ImageSize size, OptionalSize(node));
   const bool keep = ArgOf<bool>(*node, "keep_size");
   if (keep && size.height > 0)
@@ -56,7 +37,7 @@ TypesOr InferRotate(Node* node, Inputs inputs) {
 
 TypesOr InferWarpAffine(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantPixels(inputs[0]));
-  RETURN_IF_ERROR(WantOneFill(*node));
+  RETURN_IF_ERROR(WantAtMostOne(*node, "fill_value"));
   const auto& matrix = ArgOf<Floats>(*node, "matrix");
   if (matrix.size() != 6)
     return InvalidArgument(
@@ -98,14 +79,12 @@ TypesOr InferJpegDistortion(Node*, Inputs inputs) {
 }
 
 std::vector<ArgInfo> WarpArgs(std::string size_doc) {
-  return {Ranged(Arg("size", ArgType::kInts, Value(Ints{}),
-                     "height and width of the result, or one number for both; "
-                     "none: " +
-                         std::move(size_doc)),
-                 1, kMaxSide),
-          Ranged(Arg("fill_value", ArgType::kFloats, Value(Floats{}),
-                     "outside the image; none: the nearest pixel of its edge"),
-                 -1e30, 1e30),
+  return {IntsArg("size", 1, kMaxSide,
+                  "height and width of the result, or one number for both; "
+                  "none: " +
+                      std::move(size_doc)),
+          FloatsArg("fill_value", -1e30, 1e30,
+                    "outside the image; none: the nearest pixel of its edge"),
           Choice("interpolation", Text("linear"), {"linear", "nearest"},
                  "between pixels"),
           PlacesRuleArg()};
@@ -125,8 +104,8 @@ void AddWarpOperators(OperatorList* list) {
       {Operator("rotate", 1, 1,
                 Join({AngleArg("angle", std::nullopt,
                                "degrees, counter-clockwise as one sees it"),
-                      Arg("keep_size", ArgType::kBool, Value(false),
-                          "the result has the image's size")},
+                      FlagArg("keep_size", false,
+                              "the result has the image's size")},
                      WarpArgs("what holds the whole of it")),
                 "the image turned about its centre"),
        InferRotate});
@@ -138,8 +117,8 @@ void AddWarpOperators(OperatorList* list) {
                             "(x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5); "
                             "the centre of the first pixel is (0.5, 0.5)"),
                         -1e6, 1e6),
-                 Arg("inverse_map", ArgType::kBool, Value(true),
-                     "the matrix leads from the result to the image"),
+                 FlagArg("inverse_map", true,
+                         "the matrix leads from the result to the image"),
                  AngleArg("angle", Value(0.0),
                           "moreover, the result is turned about its centre: "
                           "degrees, counter-clockwise"),
@@ -160,10 +139,9 @@ void AddWarpOperators(OperatorList* list) {
            "gaussian_blur", 1, 1,
            {Scalar("sigma", 0, 0, 1e3,
                    "in pixels; 0: ((window_size - 1) / 2 - 1) * 0.3 + 0.8"),
-            Ranged(Arg("window_size", ArgType::kInt, Value(int64_t{0}),
-                       "diameter of the kernel, odd; 0: 2 * ceil(3 * sigma) + "
-                       "1"),
-                   0, 8191)},
+            IntArg("window_size", 0, 0, 8191,
+                   "diameter of the kernel, odd; 0: 2 * ceil(3 * sigma) + "
+                   "1")},
            "blurred; the border mirrors the image, its edge not repeated"),
        InferGaussianBlur});
   list->push_back(

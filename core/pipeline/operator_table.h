@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
+#include "core/tensor/image_size.h"
 
 namespace leat {
 
@@ -63,6 +64,15 @@ ArgInfo Arg(std::string name, ArgType type, std::optional<Value> default_value,
             std::string doc);
 ArgInfo Ranged(ArgInfo arg, double min, double max);
 ArgInfo PerSample(ArgInfo arg);
+// Return an argument with a default: a flag, a number of a range, or a list of
+// such numbers, which is empty.
+ArgInfo FlagArg(std::string name, bool value, std::string doc);
+ArgInfo IntArg(std::string name, int64_t value, double least, double most,
+               std::string doc);
+ArgInfo FloatArg(std::string name, double value, double least, double most,
+                 std::string doc);
+ArgInfo IntsArg(std::string name, double least, double most, std::string doc);
+ArgInfo FloatsArg(std::string name, double least, double most, std::string doc);
 // A number that may differ from sample to sample.
 ArgInfo Scalar(std::string name, double value, double least, double most,
                std::string doc);
@@ -108,7 +118,20 @@ std::vector<ValueType> OneTensor(DType dtype, Shape shape);
 absl::Status WantImage(const ValueType& type);
 absl::Status WantUint8Image(const ValueType& type);
 absl::Status WantTensor(const ValueType& type);
+absl::Status WantNumbers(const ValueType& type);
 // Accepts two numbers: minimum and maximum.
 absl::Status WantInterval(const Node& node, const char* name);
+absl::Status WantAtMostOne(const Node& node, const char* name);
+// Accepts one number, or one for each channel.
+absl::Status WantPerChannel(const Node& node, const char* name,
+                            int64_t channels);
+// Returns the type that the argument "dtype" names.
+DType DTypeOf(const Node& node);
+// Completes a list of one number to two, height and width. kInvalidArgument: it
+// has more than two. T: int64_t or double.
+template <class T>
+absl::Status CompletePair(Node* node, const char* name);
+// Returns the argument "size", completed; {0, 0} if it was not given.
+absl::StatusOr<ImageSize> OptionalSize(Node* node);
 
 }  // namespace leat

@@ -6,6 +6,7 @@
 #include "core/pipeline/operator_table.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/status.h"
+#include "core/tensor/value_types.h"
 #include "fmt/ranges.h"
 
 namespace leat {
@@ -35,11 +36,41 @@ ArgInfo PerSample(ArgInfo arg) {
   return arg;
 }
 
+ArgInfo FlagArg(std::string name, bool value, std::string doc) {
+  return Arg(std::move(name), ArgType::kBool, Value(value), std::move(doc));
+}
+
+ArgInfo IntArg(std::string name, int64_t value, double least, double most,
+               std::string doc) {
+  return Ranged(
+      Arg(std::move(name), ArgType::kInt, Value(value), std::move(doc)), least,
+      most);
+}
+
+ArgInfo FloatArg(std::string name, double value, double least, double most,
+                 std::string doc) {
+  return Ranged(
+      Arg(std::move(name), ArgType::kFloat, Value(value), std::move(doc)),
+      least, most);
+}
+
+ArgInfo IntsArg(std::string name, double least, double most, std::string doc) {
+  return Ranged(
+      Arg(std::move(name), ArgType::kInts, Value(Ints{}), std::move(doc)),
+      least, most);
+}
+
+ArgInfo FloatsArg(std::string name, double least, double most,
+                  std::string doc) {
+  return Ranged(
+      Arg(std::move(name), ArgType::kFloats, Value(Floats{}), std::move(doc)),
+      least, most);
+}
+
 ArgInfo Scalar(std::string name, double value, double least, double most,
                std::string doc) {
-  return PerSample(Ranged(
-      Arg(std::move(name), ArgType::kFloat, Value(value), std::move(doc)),
-      least, most));
+  return PerSample(
+      FloatArg(std::move(name), value, least, most, std::move(doc)));
 }
 
 ArgInfo AddedLater(ArgInfo arg) {
@@ -163,6 +194,52 @@ absl::Status WantInterval(const Node& node, const char* name) {
   return InvalidArgument(
       "argument \"{}\" is [{}], want two numbers: least, largest", name,
       fmt::join(values, ", "));
+}
+
+absl::Status WantNumbers(const ValueType& type) {
+  RETURN_IF_ERROR(WantTensor(type));
+  if (type.dtype != DType::kBool) return absl::OkStatus();
+  return InvalidArgument("input is {}, want numbers", TypeText(type));
+}
+
+absl::Status WantAtMostOne(const Node& node, const char* name) {
+  const size_t count = ArgOf<Floats>(node, name).size();
+  if (count <= 1) return absl::OkStatus();
+  return InvalidArgument("argument \"{}\" has {} numbers, want none or one",
+                         name, count);
+}
+
+absl::Status WantPerChannel(const Node& node, const char* name,
+                            int64_t channels) {
+  const size_t count = ArgOf<Floats>(node, name).size();
+  if (count == 1 || count == static_cast<size_t>(channels))
+    return absl::OkStatus();
+  return InvalidArgument(
+      "argument \"{}\" has {} numbers, want 1 or {}, one a channel", name,
+      count, channels);
+}
+
+DType DTypeOf(const Node& node) {
+  return *ParseDType(ArgOf<std::string>(node, "dtype"));
+}
+
+template <class T>
+absl::Status CompletePair(Node* node, const char* name) {
+  auto& numbers = std::get<std::vector<T>>(node->args.at(name));
+  if (numbers.size() == 1) numbers.push_back(numbers[0]);
+  if (numbers.size() <= 2) return absl::OkStatus();
+  return InvalidArgument(
+      "argument \"{}\" has {} numbers, want 1 or 2 (height, width)", name,
+      numbers.size());
+}
+template absl::Status CompletePair<int64_t>(Node* node, const char* name);
+template absl::Status CompletePair<double>(Node* node, const char* name);
+
+absl::StatusOr<ImageSize> OptionalSize(Node* node) {
+  RETURN_IF_ERROR(CompletePair<int64_t>(node, "size"));
+  const Ints& size = ArgOf<Ints>(*node, "size");
+  if (size.empty()) return ImageSize{0, 0};
+  return ImageSize{size[0], size[1]};
 }
 
 std::span<const OperatorEntry> OperatorTable() {
