@@ -12,7 +12,7 @@ from leat.dali import _current, _node, _refused, types
 from leat.dali import tfrecord as _tfrecord
 from leat.dali._node import DataNode, ReaderOperation
 from leat.dali._operator import operator, seed_of
-from leat.dali.fn import _files
+from leat.dali.fn import _files, _regions
 from leat.errors import InvalidArgument, Unimplemented
 
 
@@ -48,6 +48,8 @@ _SHARDS: dict[str, Any] = {
     "stick_to_shard": False,
 }
 _SHUFFLES: dict[str, Any] = {**_SHARDS, "shuffle_after_epoch": False, "shuffle_after_epoch_seed": None}
+# The region that readers.numpy keeps: arguments of fn.slice, as DALI names them there.
+_REGION = dict.fromkeys(f"{kind}roi_{part}" for kind in ("", "rel_") for part in ("start", "end", "shape"))
 
 
 def _reader(op: str, name: str | None, shards: dict[str, Any], *, across: bool = False) -> Reader:
@@ -293,7 +295,7 @@ def webdataset(
     "readers.numpy",
     hints=_HINTS + " cache_header_information register_buffers use_o_direct",
     random=True,
-    more=_SHUFFLES,
+    more={**_SHUFFLES, **_REGION},
 )
 def numpy(
     *,
@@ -302,34 +304,19 @@ def numpy(
     file_list: Any = None,
     files: Sequence[Any] | None = None,
     file_filter: str = "*.npy",
-    roi_start: Any = None,
-    roi_end: Any = None,
-    roi_shape: Any = None,
-    rel_roi_start: Any = None,
-    rel_roi_end: Any = None,
-    rel_roi_shape: Any = None,
     roi_axes: Any = (),
     out_of_bounds_policy: str = "error",
     fill_value: float = 0.0,
-    **shards: Any,
+    **more: Any,
 ) -> DataNode:
     """NumPy's .npy files -> an array."""
-    from leat.dali.fn import geometry
-
-    reader = _reader("readers.numpy", name, shards, across=True)
+    region = {each.replace("roi_", ""): more.pop(each, None) for each in _REGION}
+    reader = _reader("readers.numpy", name, more, across=True)
     args = _files.arrays(file_root=file_root, file_list=file_list, files=files, file_filter=file_filter)
     result = DataNode(_nodes(reader, "readers.numpy", **args)[0])
-    region = {
-        "start": roi_start,
-        "end": roi_end,
-        "shape": roi_shape,
-        "rel_start": rel_roi_start,
-        "rel_end": rel_roi_end,
-        "rel_shape": rel_roi_shape,
-    }
     if all(each is None for each in region.values()):
         return result
-    return geometry.region("fn.readers.numpy", result, roi_axes or None, region, out_of_bounds_policy, [fill_value])
+    return _regions.region("fn.readers.numpy", result, roi_axes or None, region, out_of_bounds_policy, [fill_value])
 
 
 @operator("readers.coco", hints=_HINTS, random=True, more=_SHUFFLES)
