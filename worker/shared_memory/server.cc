@@ -153,9 +153,13 @@ void SharedMemoryServer::State::Accept() {
   absl::StatusOr<Fd> socket = rpc::AcceptMemorySocket(listener.get());
   if (absl::IsNotFound(socket.status())) return;
   if (!socket.ok()) {
-    LOG_WARN("sharing.refused error=\"{}\"", Message(socket.status()));
     ++counters->refused_total;
-    if (!absl::IsResourceExhausted(socket.status())) return;
+    if (!absl::IsResourceExhausted(socket.status())) {
+      // Another user's training, which takes its rows through gRPC.
+      LOG_INFO("sharing.refused error=\"{}\"", Message(socket.status()));
+      return;
+    }
+    LOG_WARN("sharing.refused error=\"{}\"", Message(socket.status()));
     Listen(false);
     rest_until = Clock::Real().Now() + kAcceptRest;
     return;
