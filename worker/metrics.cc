@@ -162,6 +162,13 @@ constexpr FieldMetric kStatsFields[] = {
      "first."},
     {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
      "shared_rows"},
+    {"quota_periods_total", "leat_quota_periods_total", kCounter,
+     "Periods of the processors' quota of the worker's control group, or of "
+     "one "
+     "above it, whichever used it up most often; 0: there is no quota."},
+    {"quota_used_up_total", "leat_quota_used_up_periods_total", kCounter,
+     "Those of leat_quota_periods_total in which the quota was used up, so "
+     "that threads waited for the next one."},
     NoMetric("job_rows", "the coordinator's, of each job"),
     NoMetric("certificate_expires_at", "leat_cert_expiry_timestamp_seconds"),
     NoMetric("certificate_begins_at", "leat_cert_begin_timestamp_seconds"),

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "rpc/process/machine.h"
 #include "rpc/server/server.h"
 #include "worker/session/device_stats.h"
 #include "worker/session/heartbeat_parts.h"
@@ -24,6 +23,8 @@ v1::WorkerStats StatsInterval::Collect() {
   AddRows(now, &stats);
   AddCaches(&stats);
   stats.set_rss_bytes(rpc::ResidentBytes());
+  AddQuota(rpc::UseOfQuota(quota_counters_), &stats);
+  slowest_sources_.Add(of_.jobs->StorageTimes(), &stats);
   AddStages({.scheduler = now,
              .threads = of_.config->threads,
              .listers = ListingOptions{}.all_threads(),

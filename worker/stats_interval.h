@@ -5,12 +5,14 @@
 // other's interval. Thread-safe.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/observe/stages.h"
 #include "leat/v1/types.pb.h"
+#include "rpc/process/machine.h"
 #include "worker/cache/idle_forms.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/compute/buffer_pool.h"
@@ -23,6 +25,7 @@
 #include "worker/serving/records_service.h"
 #include "worker/serving/rows_service.h"
 #include "worker/session/capacity.h"
+#include "worker/session/slowest_sources.h"
 #include "worker/shared_memory/server.h"
 #include "worker/source/storage/storage.h"
 
@@ -63,6 +66,7 @@ class StatsInterval {
   void AddCaches(v1::WorkerStats* stats) const;
 
   const StatsSources of_;
+  const std::vector<std::string> quota_counters_ = rpc::QuotaCounters({});
   Mutex mu_;
   // The totals at the end of the last interval, and the capacity learned so
   // far.
@@ -70,6 +74,7 @@ class StatsInterval {
   Scheduler::Stats last_ ABSL_GUARDED_BY(mu_);
   std::vector<GpuStats> last_gpus_ ABSL_GUARDED_BY(mu_);
   Capacity capacity_ ABSL_GUARDED_BY(mu_);
+  SlowestSources slowest_sources_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::worker

@@ -2,7 +2,6 @@
 #include "core/observe/bottleneck.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -27,22 +26,15 @@ constexpr double kRepeated = 0.1;
 // rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
+// Workers that made more of a job's rows than this limit it.
+constexpr double kMostRows = 0.5;
+// A quota of processors that is used up in more of its periods than this is
+// what busy threads lack.
+constexpr double kQuotaUsedUp = 0.5;
 // If threads work for other jobs for more than this, a job's own figures count.
 constexpr double kForOthers = 0.15;
 // Without the straggler, the other workers must be occupied for less than this.
 constexpr double kCouldDoAll = 0.9;
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10>
-    kLimitNames = {{{"unknown", "not known yet"},
-                    {"trainer", "trainer"},
-                    {"network", "network"},
-                    {"storage", "storage"},
-                    {"decode_cpu", "decode and augment"},
-                    {"decode_gpu", "decode and augment (GPU)"},
-                    {"straggler", "one straggler"},
-                    {"window", "too small a window"},
-                    {"source", "the script's own source"},
-                    {"workers", "no workers"}}};
 
 constexpr std::string_view kSendLess =
     "send less: epilogue=\"device\" leaves uint8 on the wire; or bring workers "
@@ -52,34 +44,6 @@ constexpr std::string_view kOfTheirTime = "% of their time";
 
 Figure Share(std::string what, double share, std::string_view unit) {
   return {std::move(what), 100 * share, std::string(unit)};
-}
-
-// Averages the workers weighted by threads, and GPUs over workers that have
-// some.
-WorkerStatistics MeanOf(const std::vector<WorkerStatistics>& workers,
-                        std::string_view without = "") {
-  WorkerStatistics mean;
-  mean.threads = 0;
-  double gpus = 0, gpu_busy = 0;
-  for (const WorkerStatistics& worker : workers) {
-    if (!without.empty() && worker.name == without) continue;
-    const double weight = std::max(worker.threads, 1.0);
-    mean.threads += weight;
-    mean.rows_per_s += worker.rows_per_s;
-    for (const auto share : kWorkerShares)
-      mean.*share += weight * (worker.*share);
-    if (worker.device < 0) continue;
-    gpus += worker.workers;
-    gpu_busy += worker.workers * worker.device;
-  }
-  if (mean.threads > 0)
-    for (const auto share : kWorkerShares) mean.*share /= mean.threads;
-  if (gpus > 0) mean.device = gpu_busy / gpus;
-  return mean;
-}
-
-double BusyShare(const WorkerStatistics& worker) {
-  return worker.reading + worker.decoding;
 }
 
 // Returns the share of time in which `others` could not have done more: their
@@ -111,15 +75,35 @@ class Judge {
         by_(by),
         mean_(MeanOf(workers)) {}
 
+  // Names the source of a mixture that most of the reading is for.
   Bottleneck Verdict() const {
+    Bottleneck found = Stage();
+    if (found.limit != Limit::kStorage || own_ == nullptr ||
+        own_->slow_source.empty())
+      return found;
+    found.subject = own_->slow_source;
+    found.summary +=
+        fmt::format("; {:.0f} % of the reading is of source \"{}\"",
+                    100 * own_->slow_source_share, own_->slow_source);
+    return found;
+  }
+  Bottleneck NoWorkers() const {
+    return Make(Limit::kWorkers, "no worker serves",
+                {"workers that serve", 0, ""},
+                {"rows come", consumer_.rows_per_s, "rows/s"},
+                "start leat-worker, or undrain one: leat undrain NAME; a "
+                "private service starts its own again");
+  }
+
+ private:
+  Bottleneck Stage() const {
     if (consumer_.waiting < by_.waits * kWaits) return Trainer();
     if (workers_.empty()) return NoWorkers();
     if (consumer_.for_source >= by_.straggler * kMostWaits) return Source();
     if (IsStraggler()) return Straggler();
     const double busy = by_.busy * kBusyShare, held_up = by_.held_up * kHeldUp,
                  sends = by_.sends * kSends;
-    if (mean_.device >= busy && mean_.device >= BusyShare(mean_))
-      return DecodeGpu();
+    if (GpusLimit(busy)) return DecodeGpu();
     if (own_ != nullptr &&
         BusyShare(mean_) - BusyShare(*own_) > by_.busy * kForOthers)
       if (auto limit = OfItsOwnRows(held_up, sends)) return *std::move(limit);
@@ -136,22 +120,23 @@ class Judge {
     if (sends_most) return Network();
     // No figure exceeds its threshold: the largest one has to explain the
     // waits.
-    if (mean_.device >= held_up && mean_.device >= BusyShare(mean_))
-      return DecodeGpu();
+    if (GpusLimit(held_up)) return DecodeGpu();
     if (BusyShare(mean_) >= held_up)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
     if (mean_.rows_per_s <= 0) return NothingIsAsked();
     return IsQueued() ? FullLink() : Window();
   }
-  Bottleneck NoWorkers() const {
-    return Make(Limit::kWorkers, "no worker serves",
-                {"workers that serve", 0, ""},
-                {"rows come", consumer_.rows_per_s, "rows/s"},
-                "start leat-worker, or undrain one: leat undrain NAME; a "
-                "private service starts its own again");
+  // A GPU that is busy with a few of the job's rows does not limit it while
+  // threads are busy with the others; threads are not the limit while most rows
+  // come from workers whose GPUs are busier.
+  bool GpusLimit(double least) const {
+    if (mean_.device < least) return false;
+    if (own_ != nullptr && own_->rows_per_s > 0) {
+      if (own_->of_gpus >= by_.busy * kMostRows) return true;
+      if (BusyShare(mean_) >= least) return false;
+    }
+    return mean_.device >= BusyShare(mean_);
   }
-
- private:
   bool IsQueued() const { return consumer_.queued >= by_.queued * kQueued; }
   // Judges by the waits of the job's next row. nullopt: it mostly waits for
   // nothing.
@@ -241,6 +226,8 @@ class Judge {
                 "devices=); or decode less: a smaller image, or a part of it");
   }
   Bottleneck DecodeCpu() const {
+    if (own_ != nullptr && own_->quota_used_up >= kQuotaUsedUp)
+      return UsedUpQuota();
     return Make(
         Limit::kDecodeCpu,
         "the decode threads are busy, and their records are there",
@@ -250,6 +237,17 @@ class Judge {
         "add workers, or threads if processors are free: leat-worker "
         "--threads, or leat.connect(threads=) of a private service; or decode "
         "less: fn.decode(reduce=\"auto\"), a smaller part");
+  }
+  Bottleneck UsedUpQuota() const {
+    return Make(
+        Limit::kDecodeCpu,
+        "the decode threads are busy, and use up their quota of processors",
+        Share("decode threads decode and augment", mean_.decoding,
+              kOfTheirTime),
+        Share("the quota is used up", own_->quota_used_up, "% of its periods"),
+        "raise the quota: limits.cpu of the pod, --cpus of the container, "
+        "CPUQuota= of the unit; more threads do not help; or decode less: "
+        "fn.decode(reduce=\"auto\"), a smaller part");
   }
   bool ForOthers() const {
     return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
@@ -345,20 +343,6 @@ class Judge {
 };
 
 }  // namespace
-
-std::string_view Name(Limit limit) {
-  return kLimitNames.at(static_cast<size_t>(limit)).first;
-}
-
-std::string_view Title(Limit limit) {
-  return kLimitNames.at(static_cast<size_t>(limit)).second;
-}
-
-std::string_view TitleOf(std::string_view name) {
-  for (const auto& [known, title] : kLimitNames)
-    if (known == name) return title;
-  return name;
-}
 
 // Consumers of one training wait for each other, so only the one that waits
 // most for batches is judged.

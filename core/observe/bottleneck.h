@@ -14,7 +14,9 @@
 //   it waits, and mostly for samples of the script's own ────► source
 //   it waits, and mostly for one worker that delivers little,
 //     while the others have time ─────────────────────────────► straggler
-//   decode threads or GPUs busy, and not waiting for records ─► decode
+//   decode threads or GPUs busy, and not waiting for records ─► decode; on
+//     GPUs, if workers whose GPUs are busier than their threads made most of
+//     the job's rows, or no thread is busy
 //   decode threads wait for room, and finished groups wait
 //     for the network ────────────────────────────────────────► network
 //   decode threads wait for records, or spend their time in
@@ -30,44 +32,13 @@
 // Pure: the same figures give the same verdict.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/observe/limit.h"
+#include "core/observe/worker_statistics.h"
+
 namespace leat {
-
-// The activity of a worker in a period. The values from `reading` on are
-// fractions of that period, from 0 to 1, and averages over the threads or
-// streams.
-struct WorkerStatistics {
-  std::string name;
-  double workers = 1;  // above 1, the figures are means, and the rows a sum
-  double threads = 1;  // the total of all workers
-  double rows_per_s = 0;
-  // Fractions of the decode threads' time.
-  double reading = 0;     // in storage and caches
-  double decoding = 0;    // decoding and all other operators
-  double for_input = 0;   // waiting for records that are being read
-  double for_output = 0;  // waiting for room
-  // Set only in one job's figures, whose waits are those of its next row:
-  // waiting for a decode thread.
-  double for_thread = 0;
-  // Fractions of the period itself.
-  // Read-ahead threads at work: 1 is one thread at all times.
-  double fetching = 0;
-  // Requests to remote storage that repeat a failed one, of all requests.
-  double repeated = 0;
-  double sending = 0;  // a stream has finished groups that are not sent
-  double device = -1;  // GPUs have groups on them; negative: it has no GPU
-};
-
-// These fractions are averaged over threads.
-inline constexpr double WorkerStatistics::*kWorkerShares[] = {
-    &WorkerStatistics::reading,    &WorkerStatistics::decoding,
-    &WorkerStatistics::for_input,  &WorkerStatistics::for_output,
-    &WorkerStatistics::for_thread, &WorkerStatistics::fetching,
-    &WorkerStatistics::repeated,   &WorkerStatistics::sending};
 
 struct ConsumerStatistics {
   std::string name;
@@ -87,26 +58,6 @@ struct ConsumerStatistics {
   double others_queued = 0;
 };
 
-enum class Limit : uint8_t {
-  kUnknown,
-  kTrainer,
-  kNetwork,
-  kStorage,
-  kDecodeCpu,
-  kDecodeGpu,
-  kStraggler,
-  kWindow,
-  kSource,   // the script's own (leat.external_source)
-  kWorkers,  // there are no workers
-};
-
-// "decode_cpu".
-std::string_view Name(Limit limit);
-// For people: "decode and augment".
-std::string_view Title(Limit limit);
-// Returns the title of the limit of this name; an unknown name as it is.
-std::string_view TitleOf(std::string_view name);
-
 struct Figure {
   std::string what;
   double value = 0;
@@ -115,8 +66,8 @@ struct Figure {
 
 struct Bottleneck {
   Limit limit = Limit::kUnknown;
-  std::string subject;          // the worker or consumer that is the cause
-  std::string summary;          // a sentence
+  std::string subject;  // the worker, consumer or source that is the cause
+  std::string summary;  // a sentence
   std::vector<Figure> figures;  // three; none for kUnknown
   std::string advice;           // the one thing to change
 };

@@ -89,6 +89,17 @@ std::optional<double> QuotaV1(const std::string& directory) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
+QuotaUse UseIn(const std::string& path) {
+  QuotaUse use;
+  std::ifstream file(path);
+  std::string name;
+  for (uint64_t value = 0; file >> name >> value;) {
+    if (name == "nr_periods") use.periods = value;
+    if (name == "nr_throttled") use.used_up = value;
+  }
+  return use;
+}
+
 }  // namespace
 
 double CoresByQuota(const MachinePaths& paths) {
@@ -126,13 +137,17 @@ std::vector<std::string> QuotaCounters(const MachinePaths& paths) {
 
 uint64_t TimesThrottled(const std::vector<std::string>& counters) {
   uint64_t times = 0;
-  for (const std::string& path : counters) {
-    std::ifstream file(path);
-    std::string name;
-    for (uint64_t value = 0; file >> name >> value;)
-      if (name == "nr_throttled") times += value;
-  }
+  for (const std::string& path : counters) times += UseIn(path).used_up;
   return times;
+}
+
+QuotaUse UseOfQuota(const std::vector<std::string>& counters) {
+  QuotaUse most;
+  for (const std::string& path : counters) {
+    const QuotaUse use = UseIn(path);
+    if (use.used_up >= most.used_up) most = use;
+  }
+  return most;
 }
 
 int UsableCores() {

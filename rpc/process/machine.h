@@ -33,6 +33,13 @@ int UsableCores();
 std::vector<std::string> QuotaCounters(const MachinePaths& paths);
 uint64_t TimesThrottled(const std::vector<std::string>& counters);
 
+// Periods of a quota, and those of them in which it was used up.
+struct QuotaUse {
+  uint64_t periods = 0, used_up = 0;
+};
+// Returns the counts of the group that has used up its quota most often.
+QuotaUse UseOfQuota(const std::vector<std::string>& counters);
+
 // Returns the usable memory in bytes: the smallest limit of the group and its
 // ancestors, or the machine's memory.
 uint64_t UsableMemory(const MachinePaths& paths);

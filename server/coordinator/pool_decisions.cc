@@ -86,7 +86,7 @@ std::optional<std::vector<PoolJob>> PoolDecisions::Jobs(
       if (!workers || slowest->begin < workers->since())
         workers = workers_since(std::min(since, slowest->begin));
       const Limit limit =
-          statistics_->Judge(from.name, *slowest, *workers).limit;
+          statistics_->Judge({.name = from.name}, *slowest, *workers).limit;
       job.stalls = limit != Limit::kWindow && limit != Limit::kSource;
     }
     jobs.push_back(std::move(job));

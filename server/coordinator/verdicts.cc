@@ -117,8 +117,18 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
         "its batches have come for too short a time: 20 seconds and a few "
         "steps, or some 50 steps, are enough");
   } else {
-    view.found = statistics_.Judge(job, *slowest, *workers,
-                                   statistics_.jobs().Before(job, now.mono));
+    const auto name_source = [&](uint32_t number) {
+      MutexLock lock(&mu_);
+      const JobRecord* const found = parts_->state.FindJob(job);
+      if (found == nullptr || number >= found->info->spec.sources.size())
+        return std::string();
+      return found->info->spec.sources[number].name;
+    };
+    view.found =
+        statistics_.Judge({.name = job,
+                           .before = statistics_.jobs().Before(job, now.mono),
+                           .name_source = name_source},
+                          *slowest, *workers);
     statistics_.jobs().Give(job, view.found.limit, now.mono);
     // Workers without reports count as workers.
     if (served && view.found.limit == Limit::kWorkers)

@@ -57,12 +57,6 @@ std::string ConsumerSeries(std::string_view name) {
   return std::string("c ").append(name);
 }
 
-const v1::StageStats& StageOf(const auto& stages, v1::Stage stage) {
-  for (const v1::StageStats& each : stages)
-    if (each.stage() == stage) return each;
-  return v1::StageStats::default_instance();
-}
-
 double PartOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0
                     : static_cast<double>(part) / static_cast<double>(whole);
@@ -130,17 +124,13 @@ void Statistics::NoteWorker(const std::string& name,
   const v1::StageStats& augment = StageOf(stats.stages(), v1::STAGE_AUGMENT);
   const v1::StageStats& device = StageOf(stats.stages(), v1::STAGE_DEVICE);
   const v1::StageStats& send = StageOf(stats.stages(), v1::STAGE_SEND);
-  // Threads that read ahead are counted in READ's waits; without them, the
-  // decode threads read.
   const uint64_t reads = open.busy_ns_total() + read.busy_ns_total();
-  const bool ahead = read.idle_ns_total() + read.output_ns_total() > 0 ||
-                     read.places() != decode.places();
   Totals totals;
   totals.at = now;
   totals.rows = stats.rows_total();
   totals.requests = stats.storage_requests_total();
   totals.retries = stats.storage_retries_total();
-  totals.ns[ahead ? kFetching : kReading] = reads;
+  totals.ns[ReadsAhead(read, decode) ? kFetching : kReading] = reads;
   totals.ns[kDecoding] = decode.busy_ns_total() + augment.busy_ns_total();
   totals.ns[kForInput] = decode.input_ns_total();
   totals.ns[kForOutput] = decode.output_ns_total();
@@ -386,9 +376,8 @@ void Statistics::AddWorker(const std::string& name, MonotonicTime since,
   if (begun) to->AddName(name);
 }
 
-Bottleneck Statistics::Judge(const std::string& job,
-                             const ConsumerPast& slowest,
-                             const WorkerSlots& workers, Limit before) const {
+Bottleneck Statistics::Judge(const JudgedJob& job, const ConsumerPast& slowest,
+                             const WorkerSlots& workers) const {
   const std::string& name = slowest.mean.waited_for;
   WorkerSlots own;
   if (workers.Has(name)) AddWorker(name, slowest.begin, &own);
@@ -398,9 +387,9 @@ Bottleneck Statistics::Judge(const std::string& job,
     both.push_back(*std::move(of));
   }
   if (auto rest = workers.Mean(slowest.waits, own)) both.push_back(*rest);
-  const auto for_it = jobs_.Mean(job, slowest.waits);
-  Bottleneck found =
-      FindBottleneck(both, {slowest.mean}, for_it ? &*for_it : nullptr, before);
+  const auto for_it = jobs_.Mean(job.name, slowest.waits, job.name_source);
+  Bottleneck found = FindBottleneck(both, {slowest.mean},
+                                    for_it ? &*for_it : nullptr, job.before);
   // A checkpoint, a pause or a hiccup: the cause of the wait may be over.
   if (found.limit != Limit::kTrainer && slowest.MayBeOver())
     found = {.limit = Limit::kUnknown,

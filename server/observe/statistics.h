@@ -74,12 +74,16 @@ class Statistics {
   // Adds what the worker did since then in its session, from its first work on.
   void AddWorker(const std::string& name, MonotonicTime since,
                  WorkerSlots* to) const;
+  struct JudgedJob {
+    std::string name;
+    Limit before = Limit::kUnknown;         // as in FindBottleneck
+    JobStatistics::NameSource name_source;  // as in JobStatistics::Mean
+  };
   // Returns what limits the job of the consumer, which has `enough`, from what
   // the workers did in the slots in which it waited, for all jobs and for this
-  // one. `before`: as in FindBottleneck.
-  Bottleneck Judge(const std::string& job, const ConsumerPast& slowest,
-                   const WorkerSlots& workers,
-                   Limit before = Limit::kUnknown) const;
+  // one.
+  Bottleneck Judge(const JudgedJob& job, const ConsumerPast& slowest,
+                   const WorkerSlots& workers) const;
   JobStatistics& jobs() const { return jobs_; }
   // Visits the oldest moment first.
   void ForEachOfConsumer(

@@ -12,6 +12,7 @@ void WorkerSlots::Add(int64_t slot, const WorkerStatistics& did) {
   sum.of.workers += did.workers;
   sum.of.threads += threads;
   sum.of.rows_per_s += did.rows_per_s;
+  sum.of.of_gpus += did.rows_per_s * did.of_gpus;
   for (const auto share : kWorkerShares)
     sum.of.*share += threads * (did.*share);
   if (did.device < 0) return;
@@ -48,6 +49,7 @@ std::optional<WorkerStatistics> WorkerSlots::Mean(
     mean.workers += weight * sum.of.workers;
     mean.threads += weight * sum.of.threads;
     mean.rows_per_s += weight * std::max(0.0, sum.of.rows_per_s);
+    mean.of_gpus += weight * sum.of.of_gpus;
     for (const auto share : kWorkerShares)
       mean.*share += weight * (sum.of.*share) / sum.of.threads;
     if (sum.gpus <= 0) continue;
@@ -55,6 +57,7 @@ std::optional<WorkerStatistics> WorkerSlots::Mean(
     device += weight * sum.of.device / sum.gpus;
   }
   if (weights <= 0) return std::nullopt;
+  mean.of_gpus = mean.rows_per_s > 0 ? mean.of_gpus / mean.rows_per_s : 0;
   for (double* each : {&mean.workers, &mean.threads, &mean.rows_per_s})
     *each /= weights;
   for (const auto share : kWorkerShares) mean.*share /= weights;

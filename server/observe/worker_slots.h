@@ -47,7 +47,8 @@ class WorkerSlots {
   size_t workers() const { return names_.size(); }
 
  private:
-  // Shares are summed per thread; `device` is summed over workers with GPUs.
+  // Shares are summed per thread, `of_gpus` per row, and `device` over workers
+  // with GPUs.
   struct Sum {
     WorkerStatistics of;
     double gpus = 0;

@@ -133,9 +133,11 @@ class Training(faults.ChaosTest):
         found = re.search(verdict, text, re.S)
         return found.groups() if found else ("", "")
 
-    def train_on(self, graph=None, side=SMALL, batch=16, window=4, step_s=0, decoder_class="DECODER_CLASS_EXACT"):
+    def train_on(self, graph=None, side=SMALL, batch=16, window=4, step_s=0, decoder_class="DECODER_CLASS_EXACT",
+                 **changes):
         """Starts a trainer without an end, whose steps take `step_s`."""
-        spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch, decoder_class=decoder_class)
+        spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch, decoder_class=decoder_class,
+                         **changes)
         self.consumer(spec, "--rate-s", 600, "--step-s", step_s, "--window", window, env={"LEAT_TRANSPORT": "grpc"})
         self.began = time.monotonic()
         self.until("a job", lambda: self.get("jobs").get("jobs") or threading.Event().wait(0.1))

@@ -14,7 +14,7 @@ import time
 import unittest
 
 import cluster
-from limits import Training
+from limits import SMALL, Training
 
 TINY, LARGE = 16, 224  # sides of rows
 
@@ -47,12 +47,16 @@ class Augment(Training):
 
 
 class Storage(Training):
-    right = "storage"
+    """A mixture, one of whose sources is slow."""
+
+    right, subject = "storage", "far"
 
     def build(self):
         server, graph = self.serve_photos()
+        near = cluster.train_graph(cluster.photos(), SMALL)
         self.start_worker("--cache", "0", "--read-threads", "8", threads=2)
-        self.train_on(graph)
+        self.train_on(sources=[{"name": "near", "pipeline": near}, {"name": "far", "pipeline": graph}],
+                      shares=[{"weights": [1, 1]}], pipeline={}, last_batch="LAST_BATCH_STREAM")
         server.set(late=1.0)
 
 

@@ -99,6 +99,24 @@ JobTable::SourcePtr JobTable::FindReading(const Digest& dataset) {
   return nullptr;
 }
 
+std::map<std::string, std::vector<uint64_t>, std::less<>>
+JobTable::StorageTimes() {
+  std::vector<Runtime> mixtures;
+  {
+    MutexLock lock(&mu_);
+    for (const auto& [key, runtime] : jobs_)
+      if (runtime->sources().size() > 1) mixtures.push_back(runtime);
+  }
+  std::map<std::string, std::vector<uint64_t>, std::less<>> times;
+  for (const Runtime& job : mixtures) {
+    std::vector<uint64_t>& of = times[job->job_key()];
+    of.resize(std::max(of.size(), job->sources().size()));
+    for (size_t i = 0; i < job->sources().size(); ++i)
+      of[i] += job->sources()[i]->records().storage_ns();
+  }
+  return times;
+}
+
 std::vector<JobTable::SourcePtr> JobTable::ReadingOf(
     const std::string& dataset_id) {
   std::map<Digest, SourcePtr> sources;

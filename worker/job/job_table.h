@@ -85,6 +85,10 @@ class JobTable {
   // Returns sources that read the dataset with this id, one per key of it.
   std::vector<SourcePtr> ReadingOf(const std::string& dataset_id);
 
+  // Returns for each source of each mixture the time that storage took for its
+  // reads, in nanoseconds, by the jobs' names.
+  std::map<std::string, std::vector<uint64_t>, std::less<>> StorageTimes();
+
   // Ends waits for blocks of indexes, and makes later ones end at once.
   void StopFetchingBlocks() { index_cache_->Stop(); }
   IndexCache::Stats index_stats() const { return index_cache_->stats(); }

@@ -124,6 +124,8 @@ class RecordReader {
   // Returns an error of the sample with the record's name and its fault.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
 
+  // The time that storage has taken for reads.
+  uint64_t storage_ns() const { return storage_.spent_ns(); }
   const Source& source() const { return *places_.source; }
   const SampleCache::DatasetPtr& in_memory() const { return places_.memory; }
   // Returns the key under which caches, and other workers, know the dataset.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job/storage_reader.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/cluster/fault.h"
@@ -13,6 +14,23 @@ namespace {
 
 constexpr auto kReadBackoff = std::chrono::milliseconds(20);
 
+// Adds the time that it exists to a count.
+class Timed {
+ public:
+  Timed(const Clock& clock, std::atomic<uint64_t>* to)
+      : clock_(clock), to_(to), began_(clock.Now()) {}
+  ~Timed() {
+    to_->fetch_add(static_cast<uint64_t>(
+                       std::max(Duration(0), clock_.Now() - began_).count()),
+                   std::memory_order_relaxed);
+  }
+
+ private:
+  const Clock& clock_;
+  std::atomic<uint64_t>* const to_;
+  const MonotonicTime began_;
+};
+
 }  // namespace
 
 absl::Status StorageReader::Elsewhere(const absl::Status& status,
@@ -24,6 +42,7 @@ absl::Status StorageReader::Elsewhere(const absl::Status& status,
 
 absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
   RETURN_IF_ERROR(Admit());
+  const Timed timed(context_->cache->clock(), &spent_ns_);
   for (int attempt = 1;; ++attempt) {
     absl::StatusOr<StoredSample> read = source_->Read(sample);
     const absl::Status status = Judged(read.status());
@@ -45,6 +64,7 @@ absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
 std::vector<absl::StatusOr<StoredSample>> StorageReader::ReadMany(
     std::span<const uint64_t> samples) const {
   if (samples.empty() || !Admit().ok()) return {};
+  const Timed timed(context_->cache->clock(), &spent_ns_);
   return source_->ReadMany(samples);
 }
 

@@ -3,9 +3,10 @@
 // StorageReader: reads the records of one dataset from its storage. A read is
 // tried again after a pause if its fault is the worker's or transient, unless
 // the dataset is known to fail; StorageFailures is informed how each read
-// ended. Immutable; thread-safe.
+// ended. Thread-safe; immutable except for a count of the time spent.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -46,6 +47,11 @@ class StorageReader {
   // The sample came with ReadMany.
   void Succeeded(uint64_t sample) const { Ended(absl::OkStatus(), sample); }
 
+  // The time of all reads, with their pauses, as far as they have ended.
+  uint64_t spent_ns() const {
+    return spent_ns_.load(std::memory_order_relaxed);
+  }
+
   // Marks an error that another worker may not meet as such; adds `how` to its
   // message.
   static absl::Status Elsewhere(const absl::Status& status,
@@ -62,6 +68,7 @@ class StorageReader {
   const uint64_t first_;
   const StorageFailures::Dataset dataset_;
   const RuntimeContext* const context_;
+  mutable std::atomic<uint64_t> spent_ns_{0};
 };
 
 }  // namespace leat::worker

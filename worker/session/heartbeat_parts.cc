@@ -71,6 +71,11 @@ void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats) {
   stats->set_idle_forms_waiting(from.waiting);
 }
 
+void AddQuota(const rpc::QuotaUse& from, v1::WorkerStats* stats) {
+  stats->set_quota_periods_total(from.periods);
+  stats->set_quota_used_up_total(from.used_up);
+}
+
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
   stats->set_rows_shared_total(rows.rows_shared_total);
   stats->set_shared_rows_bytes(rows.shared_bytes);

@@ -7,6 +7,7 @@
 
 #include "core/cluster/certificate_term.h"
 #include "leat/v1/coordinator.pb.h"
+#include "rpc/process/machine.h"
 #include "worker/cache/form_account.h"
 #include "worker/cache/idle_forms.h"
 #include "worker/compute/histogram.h"
@@ -38,6 +39,7 @@ void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
 void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
 
 // Adds forms that were made while no row was owed.
+void AddQuota(const rpc::QuotaUse& from, v1::WorkerStats* stats);
 void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats);
 
 // Adds rows that several streams requested.

@@ -135,6 +135,15 @@ void AddCertificate(const Json& stats, Section* who) {
       who->facts.emplace_back(fact, time);
 }
 
+// Adds nothing for a worker without a quota of processors.
+void AddQuota(const Json& stats, Section* who) {
+  if (const uint64_t periods = Whole(stats, "quota_periods_total"); periods > 0)
+    who->facts.emplace_back(
+        "Quota of processors",
+        fmt::format("used up in {} of {}", Whole(stats, "quota_used_up_total"),
+                    Counted(periods, "period")));
+}
+
 // Adds nothing for a worker that has read local files only.
 void AddStorage(const Json& stats, View* view) {
   const uint64_t requests = Whole(stats, "storage_requests_total");
@@ -227,6 +236,7 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Weight", fmt::format("{:.2f}", Number(worker, "weight"))}};
   AddTroubles(worker, &who);
   AddCertificate(stats, &who);
+  AddQuota(stats, &who);
   Section load;
   load.title = "Load";
   load.facts = {

@@ -265,8 +265,6 @@ TEST(FindBottleneck, TheScriptsOwnSourceThatIsMostlyWaitedFor) {
   EXPECT_EQ(found.limit, Limit::kSource);
   EXPECT_EQ(found.subject, "c");
   EXPECT_EQ(found.figures[1].value, 80);
-  EXPECT_EQ(TitleOf("source"), "the script's own source");
-  EXPECT_EQ(TitleOf("none of them"), "none of them");
   consumers[0].for_source = 0.3;
   EXPECT_EQ(LimitOf(Idle(), consumers), Limit::kWindow);
   consumers[0].waiting = 0.01;
@@ -375,13 +373,6 @@ TEST(FindBottleneck, EveryVerdictHasThreeFiguresAndAnAdvice) {
       EXPECT_THAT(found.advice, HasSubstr("leat.connect(")) << bits;
   }
   EXPECT_EQ(seen.size(), 7u);
-}
-
-TEST(Limit, HasANameForProgramsAndOneForPeople) {
-  EXPECT_EQ(Name(Limit::kUnknown), "unknown");
-  EXPECT_EQ(Name(Limit::kWorkers), "workers");
-  EXPECT_EQ(Name(Limit::kDecodeCpu), "decode_cpu");
-  EXPECT_EQ(Title(Limit::kDecodeCpu), "decode and augment");
 }
 
 }  // namespace

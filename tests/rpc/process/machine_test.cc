@@ -87,15 +87,20 @@ TEST_F(CoresTest, GroupsWithAQuotaCountHowOftenItWasUsedUp) {
   Write("cg/a/b/cpu.max", "max 100000\n");
   Write("cg/a/b/cpu.stat", "nr_throttled 1000\n");
   Write("cg/a/cpu.max", "300000 100000\n");
-  Write("cg/a/cpu.stat", "usage_usec 50\nnr_throttled 4\nnr_bursts 9\n");
+  Write("cg/a/cpu.stat",
+        "usage_usec 50\nnr_periods 7\nnr_throttled 4\nnr_bursts 9\n");
   Write("cg/cpu/c/cpu.cfs_quota_us", "250000\n");
   Write("cg/cpu/c/cpu.cfs_period_us", "100000\n");
   Write("cg/cpu/c/cpu.stat", "nr_periods 3\nnr_throttled 2\n");
   const auto counters = QuotaCounters(paths());
   EXPECT_EQ(counters.size(), 2u);
   EXPECT_EQ(TimesThrottled(counters), 6u);
+  EXPECT_EQ(UseOfQuota(counters).periods, 7u);
+  EXPECT_EQ(UseOfQuota(counters).used_up, 4u);
   Write("cg/a/cpu.stat", "rubbish");
   EXPECT_EQ(TimesThrottled(counters), 2u);
+  EXPECT_EQ(UseOfQuota(counters).periods, 3u);
+  EXPECT_EQ(UseOfQuota({}).periods, 0u);
 }
 
 TEST(TaskLimits, AreWhatSlurmSays) {

@@ -52,6 +52,19 @@ class MixtureTable : public MixtureTest {
                   &context_};
 };
 
+TEST_F(MixtureTable, KnowsTheTimeThatStorageTookForEachSource) {
+  const auto runtime = Get(Job(Spec()));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  EXPECT_THAT(table_.StorageTimes().at("mix"), ElementsAre(0, 0, 0));
+  const RecordReader& books = (*runtime)->sources()[1]->records();
+  ASSERT_TRUE(books.Read({.sample = 6}).ok());
+  const std::vector<uint64_t> times = table_.StorageTimes().at("mix");
+  EXPECT_GT(times[1], 0u);
+  EXPECT_THAT(times, ElementsAre(0, times[1], 0));
+  ASSERT_TRUE(books.Read({.sample = 6}).ok());
+  EXPECT_EQ(table_.StorageTimes().at("mix")[1], times[1]) << "it is in memory";
+}
+
 TEST_F(MixtureTable, FindsTheSourcesThatReadADataset) {
   const MixedJob job = Job(Spec());
   const auto runtime = Get(job);
