@@ -6,33 +6,47 @@
 #include <utility>
 
 namespace leat::worker {
+namespace {
 
-void SlowestSources::Add(Times now, v1::WorkerStats* stats) {
-  for (v1::JobRows& job : *stats->mutable_job_rows()) {
-    const auto found = now.find(job.job());
+// A growth counts so much of what it did in the report before.
+constexpr double kRemains = 0.75;
+
+}  // namespace
+
+void SlowestSources::Add(const Times& now, v1::WorkerStats* stats) {
+  std::map<std::string, Job, std::less<>> jobs;
+  for (v1::JobRows& proto : *stats->mutable_job_rows()) {
+    const auto found = now.find(proto.job());
     if (found == now.end()) continue;
     const std::vector<uint64_t>& times = found->second;
-    std::vector<uint64_t> grown = times;
+    Job& job = jobs[proto.job()];
     // Another job may have had the name.
-    if (const auto last = last_.find(job.job());
-        last != last_.end() && last->second.size() == times.size())
-      for (size_t source = 0; source < times.size(); ++source)
-        grown[source] -= std::min(times[source], last->second[source]);
+    if (auto last = last_.find(proto.job());
+        last != last_.end() && last->second.times.size() == times.size())
+      job = std::move(last->second);
+    job.times.resize(times.size());
+    job.recent.resize(times.size());
+    for (size_t i = 0; i < times.size(); ++i)
+      job.recent[i] =
+          kRemains * job.recent[i] +
+          static_cast<double>(times[i] - std::min(times[i], job.times[i]));
+    job.times = times;
     std::vector<uint32_t> order(times.size());
     std::iota(order.begin(), order.end(), 0);
     const size_t most = std::min(kReported, order.size());
-    std::partial_sort(
-        order.begin(), order.begin() + static_cast<long>(most), order.end(),
-        [&grown](uint32_t a, uint32_t b) { return grown[a] > grown[b]; });
-    job.set_storage_ns_total(
+    std::partial_sort(order.begin(), order.begin() + static_cast<long>(most),
+                      order.end(), [&job](uint32_t a, uint32_t b) {
+                        return job.recent[a] > job.recent[b];
+                      });
+    proto.set_storage_ns_total(
         std::accumulate(times.begin(), times.end(), uint64_t{0}));
-    for (size_t i = 0; i < most && grown[order[i]] > 0; ++i) {
-      v1::SourceReads& reads = *job.add_slowest_sources();
+    for (size_t i = 0; i < most; ++i) {
+      v1::SourceReads& reads = *proto.add_slowest_sources();
       reads.set_source(order[i]);
       reads.set_storage_ns_total(times[order[i]]);
     }
   }
-  last_ = std::move(now);
+  last_ = std::move(jobs);
 }
 
 }  // namespace leat::worker
