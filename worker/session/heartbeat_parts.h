@@ -38,8 +38,10 @@ void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
 // Adds the time that forms have saved, and the time that making them may cost.
 void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
 
-// Adds forms that were made while no row was owed.
+// Adds how often the worker's quota of processors was used up.
 void AddQuota(const rpc::QuotaUse& from, v1::WorkerStats* stats);
+
+// Adds forms that were made while no row was owed.
 void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats);
 
 // Adds rows that several streams requested.
