@@ -5,19 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace leat::worker {
 namespace {
 
-using testing::IsEmpty;
-
-std::vector<std::pair<uint32_t, uint64_t>> Reported(SlowestSources* of,
-                                                    SlowestSources::Times now) {
+std::vector<std::pair<uint32_t, uint64_t>> Reported(
+    SlowestSources* of, const SlowestSources::Times& now) {
   v1::WorkerStats stats;
   stats.add_job_rows()->set_job("mix");
-  of->Add(std::move(now), &stats);
+  of->Add(now, &stats);
   std::vector<std::pair<uint32_t, uint64_t>> reported;
   for (const v1::SourceReads& each : stats.job_rows(0).slowest_sources())
     reported.emplace_back(each.source(), each.storage_ns_total());
@@ -40,7 +37,7 @@ TEST(SlowestSources, AreFewAndThoseThatTookTheMostLately) {
   const auto later = Reported(&sources, {{"mix", times}});
   EXPECT_EQ(later[0], std::pair(20u, uint64_t{1405}));
   EXPECT_EQ(later[1], std::pair(700u, uint64_t{1800}));
-  EXPECT_THAT(Reported(&sources, {{"another", times}}), IsEmpty());
+  EXPECT_TRUE(Reported(&sources, {{"another", times}}).empty());
 }
 
 // A read of a second counts when it ends.
