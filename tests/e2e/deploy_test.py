@@ -81,6 +81,18 @@ class DeployTest(unittest.TestCase):
         self.assertIn("build/dev: built in", done.stdout)
         self.assertIn("--preset dev -DA=b c", (self.root / "calls").read_text())
 
+    def test_the_tests_take_the_python_of_the_environment_unless_another_is_named(self):
+        self.stand_in("cmake", 'echo "$@" >>"$HOME/calls"')
+        python = self.root / "build/venv/bin/python"
+        python.parent.mkdir(parents=True)
+        python.write_text("")
+        python.chmod(0o755)
+        for preset, option in (("dev", ""), ("dev", "-DPython3_EXECUTABLE=other"), ("release", "")):
+            self.assert_says(self.run_script("deploy/build-tree", preset, *option.split(), "all"), 0)
+        configured = [line for line in (self.root / "calls").read_text().splitlines() if "--preset" in line]
+        self.assertEqual(configured, [f"--preset dev -DPython3_EXECUTABLE={python}",
+                                      "--preset dev -DPython3_EXECUTABLE=other", "--preset release"])
+
     def test_a_failing_build_says_which_error_and_where_the_log_is(self):
         self.stand_in("cmake", 'case "$1" in --build) echo "a.cc:1: error: no semicolon"; exit 1 ;; esac')
         done = self.run_script("deploy/build-tree", "dev", "all")
