@@ -77,7 +77,7 @@ class TextsTest(unittest.TestCase):
 
     def test_the_page_has_every_verdict_of_leat_bottleneck(self):
         page = (cpp.ROOT / "docs/see/slow.md").read_text()
-        names = cpp.assigned(cpp.read("core/observe/bottleneck.cc"))["kLimitNames"][0]
+        names = cpp.assigned(cpp.read("core/observe/limit.cc"))["kLimitNames"][0]
         found = [token.value for token in names if token.kind == "text"]
         self.assertEqual(len(found), 20)
         for name in found:

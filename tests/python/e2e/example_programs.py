@@ -37,6 +37,14 @@ def finished(process):
     return out
 
 
+def rest(process):
+    """Returns what a program that ends prints after lines that were read. `communicate` alone would lose what such a
+    read has buffered."""
+    out = process.stdout.read()
+    process.communicate(timeout=60)
+    return out
+
+
 def run(*arguments, **environment):
     return finished(started(*arguments, **environment))
 

@@ -12,7 +12,7 @@ import struct
 import subprocess
 
 import pytest
-from example_programs import data, few, finished, numbers, run, started  # noqa: F401
+from example_programs import data, few, finished, numbers, rest, run, started  # noqa: F401
 from ports import free_port
 
 SMALL = ("--epochs", "2", "--size", "32", "--width", "8")
@@ -134,7 +134,7 @@ def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
     killed = started("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
     first = next(line for line in killed.stdout if "epoch 0" in line)
     killed.kill()
-    second, _ = killed.communicate()
+    second = rest(killed)
     third = run("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
     # If it was killed between writing the checkpoint and printing, an epoch's line is missing.
     assert "epoch 0" not in third
@@ -252,7 +252,7 @@ def test_a_training_that_is_preempted_continues(few, tmp_path):
     first = started(*arguments)
     before = next(line for line in first.stdout if "epoch 1" in line)
     first.terminate()
-    before += first.communicate(timeout=60)[0]
+    before += rest(first)
     assert first.returncode == 143
     last = before.splitlines()[-1].split(":")[0]
     out = run(*arguments)
@@ -287,7 +287,7 @@ def test_a_cnn_that_is_killed_continues(few, tmp_path):
         assert line, killed.communicate()[1][-4000:]
         before += line
     killed.kill()
-    before += killed.communicate()[0].rpartition("\n")[0]
+    before += rest(killed).rpartition("\n")[0]
     after = run(*arguments)
     # The save of step 10 may have been under way.
     last = int(re.search(r"continues after step (5|10|15|20)\n", after)[1])

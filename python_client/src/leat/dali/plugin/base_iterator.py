@@ -51,8 +51,9 @@ def _checked_policy(policy: Any, fill_last_batch: bool | None) -> LastBatchPolic
 def check_names(output_map: list[str], policy: Any) -> None:
     """Raises AssertionError if outputs share a name, or one has the name that LastBatchPolicy.MASK gives its array."""
     _require(len(set(output_map)) == len(output_map), f"output_map names should be distinct; got {output_map}")
-    why = f"output_map = {output_map}: with LastBatchPolicy.MASK the name 'valid' is the marks'; expected another"
-    _require(policy is not LastBatchPolicy.MASK or "valid" not in output_map, why)
+    taken = policy is LastBatchPolicy.MASK and "valid" in output_map
+    why = "with LastBatchPolicy.MASK the name 'valid' is that of the marks; expected another"
+    _require(not taken, f"output_map = {output_map}: {why}")
 
 
 class Last(NamedTuple):
