@@ -111,6 +111,8 @@ def main() -> None:
                 state = {"model": transformer.state_dict(), "optimizer": optimizer.state_dict()}
                 torch.save({**state, "position": torch.tensor(list(batches.position()))}, str(checkpoint) + ".new")
                 os.replace(str(checkpoint) + ".new", checkpoint)
+    # Until then gloo's threads hold tensors: PyTorch 1.13 may hang if the model ends before them.
+    distributed.barrier()
     distributed.destroy_process_group()
 
 

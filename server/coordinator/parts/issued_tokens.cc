@@ -83,8 +83,9 @@ void IssuedTokens::Revoke(const std::string& key, Now now,
          deferred);
 }
 
-void IssuedTokens::Change(PlainTransaction::Decision decide, std::string what,
-                          Now now, AnsweredTransaction::Done done,
+void IssuedTokens::Change(PlainTransaction::Decision decide,
+                          const std::string& what, Now now,
+                          AnsweredTransaction::Done done,
                           DeferredActions* deferred) {
   const auto changed = [=, this](DeferredActions* actions) {
     actions->Add([what] { LOG_INFO("access.{}", what); });

@@ -50,8 +50,9 @@ class IssuedTokens {
  private:
   absl::StatusOr<std::string> Find(const std::string& key) const;
   // Enqueues a change of the tokens. `what`: for the log.
-  void Change(PlainTransaction::Decision decide, std::string what, Now now,
-              AnsweredTransaction::Done done, DeferredActions* deferred);
+  void Change(PlainTransaction::Decision decide, const std::string& what,
+              Now now, AnsweredTransaction::Done done,
+              DeferredActions* deferred);
 
   const State* const state_;
   Sessions* const sessions_;

@@ -36,7 +36,7 @@ absl::StatusOr<AugmentationForm> OperationOf(const Step& step,
 template <class Form, class Write>
 void AddLaunch(StageKind kind, const Step& step, size_t time,
                const std::vector<StageTensor>& in, const StageTensor& out,
-               uint32_t threads, StageBuilder* builder, Write write) {
+               uint32_t threads, StageBuilder* builder, const Write& write) {
   using Row = std::invoke_result_t<Write, const Form&, const StageRow&>;
   builder->Add(std::make_unique<RowStage<Row>>(
       kind, in, out, threads,
