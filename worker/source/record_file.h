@@ -25,7 +25,9 @@ stored::v1::RecordFile RecordFileOf(std::string_view uri,
                                     const StoredFile& file);
 
 // Opens the file that an index names. kFailedPrecondition: it changed since
-// (names both). kDataLoss: no name, or a size that contradicts its identity.
+// (names both). Of a local file only the size is compared, as hosts may have
+// copies with other times. kDataLoss: no name, or a size that contradicts its
+// identity.
 absl::StatusOr<OpenedFile> OpenRecordFile(const stored::v1::RecordFile& record,
                                           const SourceLimits& limits);
 
