@@ -170,7 +170,8 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
 
 // --- Blur -------------------------------------------------------------------
 
-// One pass of a blur.
+// Describes a row's pass of a blur, across or down its image, and copies the
+// weights to the row's memory. kResourceExhausted: too many weights.
 absl::StatusOr<BlurRow> BlurRowOf(const Step& step, const StageTensor& in,
                                   bool across, const StageRow& row,
                                   const StageMemory& memory) {
