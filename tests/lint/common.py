@@ -2,6 +2,7 @@
 """Functions that the lints share: the files of the tree, their includes, and how a lint reports."""
 
 import argparse
+import functools
 import pathlib
 import re
 import subprocess
@@ -33,24 +34,39 @@ def includes(source):
     return [(source.count("\n", 0, m.start(2)) + 1, m[1] == '"', m[2]) for m in _INCLUDE.finditer(source)]
 
 
-def own_includes(root, path, seen=None):
-    """Returns `path` and every file of the tree that it includes, at any depth."""
-    root = pathlib.Path(root)
-    seen = set() if seen is None else seen
-    if path in seen:
-        return seen
-    seen.add(path)
+@functools.cache
+def direct_includes(root, path):
+    """Returns the files of the tree that `path` includes, and the names of the other files. Remembers it: forget()."""
+    own, others = [], []
     for _, _, name in includes(text(root, path)):
-        for candidate in (pathlib.Path(name), pathlib.Path("client") / name, path.parent / name):
-            if (root / candidate).is_file():
-                own_includes(root, candidate, seen)
-                break
+        candidates = (pathlib.Path(name), pathlib.Path("client") / name, path.parent / name)
+        found = next((candidate for candidate in candidates if (root / candidate).is_file()), None)
+        if found is None:
+            others.append(name)
+        else:
+            own.append(found)
+    return own, others
+
+
+def forget():
+    """Files may have changed since direct_includes was called."""
+    direct_includes.cache_clear()
+
+
+def own_includes(root, path):
+    """Returns `path` and every file of the tree that it includes, at any depth."""
+    seen, pending = set(), [path]
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending += direct_includes(pathlib.Path(root), path)[0]
     return seen
 
 
 def reaches_grpc(root, path):
     return any(name.startswith(("grpcpp/", "grpc/")) or name.endswith(".grpc.pb.h")
-               for own in own_includes(root, path) for _, _, name in includes(text(root, own)))
+               for own in own_includes(root, path) for name in direct_includes(pathlib.Path(root), own)[1])
 
 
 def main(check, doc, build=False):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each header of the domain code compiles alone.
 
-Most of the time is spent on files that many headers include. Some of those are precompiled. A header is compiled after
-a precompiled part only if it includes all files of that part anyway, so that this hides no missing include.
+Most of the time is spent on files that many headers include. So headers are compiled in chains, each one after another
+whose files it includes anyway, and the first one of a chain after a precompiled part that it includes anyway. Neither
+hides a missing include.
 """
 
 import concurrent.futures
@@ -44,8 +45,7 @@ class Files:
 
 def _foreign(root, closure):
     """Returns the names of foreign headers that files include."""
-    return tuple(sorted({name for path in closure for _, _, name in common.includes(common.text(root, path))
-                         if not (root / name).is_file()}))
+    return tuple(sorted({name for path in closure for name in common.direct_includes(root, path)[1]}))
 
 
 def _depends(source, arguments):
@@ -55,29 +55,62 @@ def _depends(source, arguments):
     return [word for word in done.stdout.replace("\\\n", " ").split()[1:] if word != "-" and os.path.exists(word)]
 
 
-class Precompiled:
-    """The precompiled parts in `folder`; each is made when it is first needed.
+class Reads:
+    """The files that are read for each checked header.
 
-    closures: for each checked header, the files of the tree that it includes, with itself. Threads may share an object.
+    closures: for each checked header, the files of the tree that it includes, with itself.
     """
 
-    def __init__(self, root, folder, closures, arguments):
-        self._root, self._folder, self._arguments = root, folder, arguments
-        files = Files(root)
+    def __init__(self, root, closures, arguments):
+        self.files = Files(root)
+        self.of = {}       # for each header: all files that are read for it
+        self.sources = {}  # for each candidate of a precompiled part, a source text: the files in it
         foreign = {header: _foreign(root, closure) for header, closure in closures.items()}
         names = sorted({name for several in foreign.values() for name in several})
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            read = dict(zip(names, map(files.of, pool.map(
+            read = dict(zip(names, map(self.files.of, pool.map(
                 lambda name: _depends(f"#include <{name}>\n", arguments), names))))
-        self._all = {}  # for each header: all files that are read for it
-        sources = {}    # for each candidate, a source text: the files in it
         for header, closure in closures.items():
             others = 0
             for name in foreign[header]:
                 others |= read[name]
-            self._all[header] = others | files.of(root / path for path in closure)
-            sources["".join(f"#include <{name}>\n" for name in foreign[header])] = others
-            sources[f'#include "{root / header}"\n'] = self._all[header]
+            self.of[header] = others | self.files.of(root / path for path in closure)
+            self.sources["".join(f"#include <{name}>\n" for name in foreign[header])] = others
+            self.sources[f'#include "{root / header}"\n'] = self.of[header]
+
+
+def chains(reads):
+    """Returns lists of headers: each header includes all that those before it in its list read. Chooses greedily the
+    pairs of neighbours: each time the one that saves most."""
+    cost = {header: reads.files.cost(bits) for header, bits in reads.of.items()}
+    after = {header: sorted((other for other, bits in reads.of.items() if bits != own and bits & own == own),
+                            key=lambda other: (cost[other], other))
+             for header, own in reads.of.items()}
+    following, followers = {}, set()
+    for header in sorted(after, key=lambda header: (-cost[header], header)):
+        for other in after[header]:
+            if other not in followers:
+                following[header] = other
+                followers.add(other)
+                break
+    found = []
+    for header in sorted(set(reads.of) - followers):
+        found.append([header])
+        while found[-1][-1] in following:
+            found[-1].append(following[found[-1][-1]])
+    return found
+
+
+class Precompiled:
+    """The precompiled parts in `folder` for the headers that begin chains; each is made when it is first needed.
+
+    Threads may share an object.
+    """
+
+    def __init__(self, root, folder, reads, first, arguments):
+        self._root, self._folder, self._arguments = root, folder, arguments
+        files, sources = reads.files, reads.sources
+        self._all = {header: reads.of[header] for header in first}
         self._chosen = {source: sources[source] for source in self._choose(sources, files)}
         self._cost = {source: files.cost(bits) for source, bits in self._chosen.items()}
         self._locks = {source: threading.Lock() for source in self._chosen}
@@ -140,13 +173,15 @@ def check(root, build):
     closures = {path: common.own_includes(root, path) for path in common.files(root, ".h")
                 if path.parts[:-1] in folders and not common.reaches_grpc(root, path)}
     arguments = _options(units, build)
-    headers = [compiled.Unit([path], arguments) for path in closures]
+    reads = Reads(root, closures, arguments)
+    headers = [compiled.Unit(chain, arguments) for chain in chains(reads)]
     with tempfile.TemporaryDirectory(prefix="leat-headers-") as folder:
-        shared = Precompiled(root, pathlib.Path(folder), closures, arguments)
+        first = [unit.sources[0] for unit in headers]
+        shared = Precompiled(root, pathlib.Path(folder), reads, first, arguments)
 
         def command(file, unit):
-            (header,) = unit.sources
-            return ["clang++-14", "-fsyntax-only", "-Wno-everything", *shared.options(header), *arguments, str(file)]
+            return ["clang++-14", "-fsyntax-only", "-Wno-everything", *shared.options(unit.sources[0]), *arguments,
+                    str(file)]
 
         return compiled.run(root, build, "headers", headers, command)
 

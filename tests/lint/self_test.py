@@ -302,17 +302,21 @@ class Compiled(Tree):
         self.write("core/b.h", SPDX + "std::string name();\n")
         self.assert_one(headers.check(self.root, self.root / "build"), "core/b.h")
 
-    def test_a_precompiled_header_hides_nothing_that_another_fails_to_include(self):
+    def test_what_is_read_before_hides_nothing_that_a_header_fails_to_include(self):
         self.write("core/base.h", SPDX + "#include <map>\n#include <string>\n#include <vector>\n")
         for name in "cdefg":  # enough headers to make precompiling base.h worthwhile
             self.write(f"core/{name}.h", SPDX + '#include "core/base.h"\ninline std::vector<int> %s;\n' % name)
         self.write("core/h.h", SPDX + "inline std::vector<int> h;\n")
         self.assert_one(headers.check(self.root, self.root / "build"), "core/h.h")
-        shared = headers.Precompiled(self.root, self.root, {
-            path: common.own_includes(self.root, path) for path in common.files(self.root, ".h")},
-            [f"-I{self.root}", "-std=c++20"])
+        arguments = [f"-I{self.root}", "-std=c++20"]
+        reads = headers.Reads(self.root, {
+            path: common.own_includes(self.root, path) for path in common.files(self.root, ".h")}, arguments)
+        chains = [[path.name for path in chain] for chain in headers.chains(reads)]
+        self.assertIn(["base.h", "c.h"], chains)
+        self.assertIn(["h.h"], chains)
+        shared = headers.Precompiled(self.root, self.root, reads, list(reads.of), arguments)
         self.assertEqual(shared.options(pathlib.Path("core/h.h")), [])
-        option, file = shared.options(pathlib.Path("core/c.h"))
+        option, file = shared.options(pathlib.Path("core/d.h"))
         self.assertEqual(option, "-include-pch")
         self.assertTrue(pathlib.Path(file).is_file())
 

@@ -5,6 +5,8 @@ import pathlib
 import tempfile
 import unittest
 
+import common
+
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -17,6 +19,7 @@ class Tree(unittest.TestCase):
     def write(self, path, content):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(content)
+        common.forget()
 
     def assert_one(self, findings, *words):
         self.assertEqual(len(findings), 1, findings)
