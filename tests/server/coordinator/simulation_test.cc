@@ -13,8 +13,9 @@
 #include <deque>
 #include <map>
 #include <random>
-#include <set>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "gtest/gtest.h"
 #include "tests/server/coordinator/world.h"
 #include "tests/support/sanitized.h"
@@ -40,11 +41,15 @@ struct Machine {
   bool drained = false;
 };
 
-// The changes of a table in a step.
+using Weights =
+    absl::flat_hash_map<std::string, double>;  // of workers, by name
+
+// The changes of a table in a step. The names are of the tables.
 struct Moves {
-  uint64_t moved = 0;           // shards that left an owner that stayed
-  double ideal = 0;             // necessary ones: shares that joined or changed
-  std::set<std::string> heirs;  // workers that own other shards than before
+  uint64_t moved = 0;  // shards that left an owner that stayed
+  double ideal = 0;    // necessary ones: shares that joined or changed
+  // Workers that own other shards than before.
+  absl::flat_hash_set<std::string_view> heirs;
 };
 
 class Day {
@@ -193,8 +198,8 @@ class Day {
 
   // Checks the current tables.
   void Look() {
-    std::map<std::string, double> weights;
-    std::set<std::string> lost;
+    Weights weights;
+    absl::flat_hash_set<std::string> lost;
     for (const WorkerView& view : world_->Workers()) {
       weights[view.registration->name] = view.weight;
       if (view.state == WorkerState::kLost)
@@ -227,8 +232,7 @@ class Day {
   }
 
   // Every shard has an owner, with its share and no more than the bound.
-  static void CheckLoads(const Assignment& table,
-                         const std::map<std::string, double>& weights) {
+  static void CheckLoads(const Assignment& table, const Weights& weights) {
     ASSERT_EQ(table.num_shards(), kShards);
     ASSERT_EQ(table.shards.size(), kShards);
     double total = 0;
@@ -251,9 +255,9 @@ class Day {
   }
 
   Moves Compare(const Assignment& before, const Assignment& now,
-                const std::map<std::string, double>& weights) const {
+                const Weights& weights) const {
     Moves moves;
-    std::map<std::string_view, double> shares;
+    absl::flat_hash_map<std::string_view, double> shares;
     double total = 0, total_before = 0;
     for (const WorkerRef& worker : now.workers)
       total += weights.at(worker.name);
@@ -266,7 +270,7 @@ class Day {
     for (size_t i = 0; i < before.workers.size(); ++i)
       for (uint32_t k = before.starts[i]; k < before.starts[i + 1]; ++k)
         owner_before[before.shards[k]] = before.workers[i].name;
-    std::set<std::string_view> stayed;
+    absl::flat_hash_set<std::string_view> stayed;
     for (const WorkerRef& worker : now.workers) {
       const double share = kShards * weights.at(worker.name) / total;
       const auto was = shares.find(worker.name);
@@ -281,7 +285,7 @@ class Day {
         const std::string_view was = owner_before[now.shards[k]];
         if (was == now.workers[i].name) continue;
         moves.heirs.insert(now.workers[i].name);
-        moves.heirs.insert(std::string(was));
+        moves.heirs.insert(was);
         moves.moved += stayed.contains(was);
       }
     for (const WorkerRef& worker : now.workers)
@@ -326,7 +330,7 @@ class Day {
   std::vector<std::shared_ptr<const JobInfo>> jobs_;
   std::deque<SessionId> consumers_;
   std::map<std::string, std::shared_ptr<const Assignment>> tables_before_;
-  std::map<std::string, double> weights_before_;
+  Weights weights_before_;
   bool cut_off_ = false;
   bool reset_ = true;  // all are told everything
   int opened_ = 0, tables_ = 0;
