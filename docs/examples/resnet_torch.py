@@ -124,6 +124,8 @@ def main() -> None:
             total = 0.0
             save()
     if several:
+        # Until then gloo's threads hold tensors: PyTorch 1.13 may hang if the model ends before them.
+        distributed.barrier()
         distributed.destroy_process_group()
 
 
