@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "absl/time/clock.h"
 #include "core/cluster/roles.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
@@ -376,7 +377,7 @@ TEST_F(AccessTest, WhereNobodyIsAskedATokenWouldKeepNobodyOut) {
 
 TEST_F(AccessTest, ALivingWorkersNameIsItsIdentitys) {
   config_.coordinator.heartbeat_interval = std::chrono::milliseconds(100);
-  config_.coordinator.membership.lost_after = std::chrono::milliseconds(300);
+  config_.coordinator.membership.lost_after = std::chrono::seconds(2);
   Start();
   const Made nodes = Make("worker", "nodes"), again = Make("worker", "nodes");
   const Made thief = Make("worker", "thief");
@@ -395,12 +396,11 @@ TEST_F(AccessTest, ALivingWorkersNameIsItsIdentitys) {
   EXPECT_TRUE(absl::IsAborted(first.End()));
   // It sends no heartbeat: once it is lost, the name is free.
   bool taken = false;
-  for (int tries = 0; tries < 10'000 && !taken; ++tries) {
+  for (int tries = 0; tries < 1'000 && !taken; ++tries) {
     Registration stranger(channel_, "w", thief.text);
     taken = stranger.Welcomed();
-    if (!taken) {
-      EXPECT_EQ(stranger.End().code(), absl::StatusCode::kAlreadyExists);
-    }
+    EXPECT_TRUE(taken || absl::IsAlreadyExists(stranger.End()));
+    absl::SleepFor(absl::Milliseconds(50));
   }
   EXPECT_TRUE(taken);
 }

@@ -97,7 +97,7 @@ OtlpExporter::Config ConfigFor(const std::string& endpoint) {
                        .ratio = 1,
                        .service_name = "leat-test"},
           .resource = {{"service.instance.id", "node7"}},
-          .timeout = milliseconds(200),
+          .timeout = std::chrono::seconds(20),
           .linger = milliseconds(10),
           .first_pause = milliseconds(10),
           .max_pause = milliseconds(20),
@@ -185,7 +185,9 @@ TEST(OtlpExporter, WithoutACollectorSpansAreDroppedAndCounted) {
 TEST(OtlpExporter, ASlowCollectorIsGivenUpAndAskedAgain) {
   Collector collector;
   Tracer tracer(Clock::Real());
-  auto exporter = OtlpExporter::Start(ConfigFor(collector.endpoint()), &tracer);
+  OtlpExporter::Config config = ConfigFor(collector.endpoint());
+  config.timeout = milliseconds(200);
+  auto exporter = OtlpExporter::Start(std::move(config), &tracer);
   ASSERT_TRUE(exporter.ok());
   collector.Hold(true);
   RecordSome(tracer, 1);

@@ -61,7 +61,9 @@ TEST_F(TableTest, WaitsForACoordinatorThatIsAway) {
   const FakeJob job = Job();
   fetcher_.Add(job);
   fetcher_.Fail(3, Unavailable("away"));
-  JobTable table(Fast(), &fetcher_, &context_);
+  JobTableOptions options = Fast();
+  options.load_timeout = std::chrono::minutes(1);
+  JobTable table(options, &fetcher_, &context_);
   EXPECT_TRUE(Get(table, job.key()).ok());
   EXPECT_EQ(fetcher_.fetches(), 4);
 }

@@ -362,11 +362,11 @@ TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
 
 TEST_F(RecordsServiceTest, WhatTheOwnerDoesNotKeepComesFromStorage) {
   RichCache cache(0, &uses_, kBothForms);
-  const auto job = Asking(&cache);
+  const auto job = Asking(&cache, std::make_shared<SlowSource>(Storage()));
+  records_ = PeerRecords::kFirst + 1;
   CheckEpoch(*job, 1);
   EXPECT_EQ(client_.counters().found, 0u);
-  // Asking does not pay, and is not tried each time.
-  EXPECT_EQ(client_.counters().missing, PeerRecords::kFirst);
+  EXPECT_EQ(client_.counters().missing, PeerRecords::kFirst) << "does not pay";
 }
 
 TEST_F(RecordsServiceTest, AnswersThatAreNotTheOwnersAreRefused) {

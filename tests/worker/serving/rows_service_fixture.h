@@ -107,8 +107,7 @@ class RowsServiceTest : public ::testing::Test {
     scheduler_ = std::make_unique<Scheduler>(options_, pool_.get(), wake_,
                                              Clock::Real());
     jobs_ = std::make_unique<JobTable>(
-        JobTableOptions{.load_timeout = std::chrono::milliseconds(100)},
-        &fetcher_, &context_);
+        JobTableOptions{.load_timeout = load_timeout_}, &fetcher_, &context_);
     rows_ =
         std::make_unique<RowsService>(service_options_, security_, jobs_.get(),
                                       scheduler_.get(), sharing_.get());
@@ -178,6 +177,7 @@ class RowsServiceTest : public ::testing::Test {
   bool external_ = false;  // set before Start: the job's samples are supplied
   BadSamplePolicy policy_ = BadSamplePolicy::kFail;  // of an external job
   FakeJob job_;
+  Duration load_timeout_ = std::chrono::minutes(1);
   rpc::Security security_{.token = "secret"};
   SchedulerOptions options_{.threads = 2,
                             .group_bytes = 8 * kRowBytes,

@@ -307,7 +307,7 @@ TEST_F(SharedMemoryServerTest,
 }
 
 TEST_F(SharedMemoryServerTest, ThoseWhoSayNothingOrGarbageAreCutOff) {
-  options_.handshake_timeout = std::chrono::milliseconds(50);
+  options_.handshake_timeout = std::chrono::milliseconds(500);
   Start();
   auto good = Connect();
   SharedMemoryClient silent(server_->address());

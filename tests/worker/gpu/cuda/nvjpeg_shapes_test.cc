@@ -20,21 +20,22 @@ namespace {
 using testing::MakeJpeg;
 
 // Sizes, samplings and orientations; large enough to be cut and reduced.
-std::vector<std::string> Photos() {
-  std::vector<std::string> photos;
+const std::vector<std::string>& Photos() {
+  static auto& photos = *new std::vector<std::string>();
   const int sizes[][2] = {{300, 200}, {201, 333}, {517, 90}, {640, 479}};
-  uint32_t seed = 0;
-  for (const auto& [width, height] : sizes)
-    for (int sampling = 0; sampling < 5; ++sampling)
-      photos.push_back(
-          MakeJpeg({.width = width,
-                    .height = height,
-                    .color = sampling == 4 ? testing::JpegColor::kGray
-                                           : testing::JpegColor::kYcc,
-                    .h = sampling == 4 ? 1 : 1 + sampling % 2,
-                    .v = sampling == 4 ? 1 : 1 + sampling / 2,
-                    .orientation = static_cast<int>(seed % 9),
-                    .seed = ++seed}));
+  while (photos.size() < 20) {
+    const auto seed = static_cast<uint32_t>(photos.size());
+    const int sampling = static_cast<int>(seed % 5);
+    const bool gray = sampling == 4;
+    photos.push_back(MakeJpeg(
+        {.width = sizes[seed / 5][0],
+         .height = sizes[seed / 5][1],
+         .color = gray ? testing::JpegColor::kGray : testing::JpegColor::kYcc,
+         .h = gray ? 1 : 1 + sampling % 2,
+         .v = gray ? 1 : 1 + sampling / 2,
+         .orientation = static_cast<int>(seed % 9),
+         .seed = seed + 1}));
+  }
   return photos;
 }
 
@@ -70,7 +71,7 @@ class NvjpegShapes : public GpuTest {
     return rows;
   }
 
-  const std::vector<std::string> photos_ = Photos();
+  const std::vector<std::string>& photos_ = Photos();
 };
 
 TEST_F(NvjpegShapes, RegionsOfRandomPipelinesHaveTheWholeImagesBytes) {
