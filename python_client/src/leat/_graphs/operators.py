@@ -173,11 +173,14 @@ def _span(low_high: tuple[float, float]) -> str:
     return " … ".join(f"{n:,.0f}" if n % 1 == 0 and abs(n) < 1e16 else f"{n:g}" for n in low_high)
 
 
+def shown(value: Any) -> str:
+    """Returns `repr(value)` without what follows the scheme of an address, which may be a password or a signature."""
+    return re.sub(r"://[^\s'\"]*", "://...", repr(value))
+
+
 def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
-    # The value may be an address with a password or a signature.
-    shown = re.sub(r"://[^\s'\"]*", "://...", repr(value))
     return InvalidArgument(
-        f"{where} = {shown:.120} ({type(value).__name__}); expected {expected}{unpack.hint(value)}"
+        f"{where} = {shown(value):.120} ({type(value).__name__}); expected {expected}{unpack.hint(value)}"
     )
 
 

@@ -69,6 +69,9 @@ def file_text(what: str, path: str | os.PathLike[str] | None) -> str | None:
     except TypeError:
         raise InvalidArgument(f"{what} = {path!r:.80}; expected the path of a file") from None
     try:
-        return pathlib.Path(path).read_text(encoding="utf-8")
+        text = pathlib.Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{what} = {path!r}: {error}") from None
+    if "\0" in text:  # said here, since later errors would show the text, which may be a key
+        raise InvalidArgument(f"{what} = {path!r} has zero bytes in it; expected a file of text")
+    return text

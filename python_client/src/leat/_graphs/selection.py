@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from leat._graphs.operators import absolute
+from leat._graphs.operators import absolute, shown
 from leat._graphs.options import positive_number
 from leat.errors import InvalidArgument
 
@@ -96,7 +96,7 @@ def of_samples(samples: Any) -> dict[str, Any]:
     if isinstance(samples, (str, os.PathLike)):
         uri = os.fspath(samples)
         if not isinstance(uri, str) or not uri.partition("?")[0].endswith(".npy"):
-            raise InvalidArgument(f"samples = {samples!r:.80}; expected the place of a .npy file")
+            raise InvalidArgument(f"samples = {shown(samples):.80}; expected the place of a .npy file")
         return {"uri": absolute(uri)}
     _check_array(samples)
     try:
@@ -146,7 +146,7 @@ def of_weights(weights: Any) -> dict[str, Any]:
         return _of_samples_each(weights)
     if not isinstance(weights, Mapping):
         raise InvalidArgument(
-            f"weights = {weights!r:.80}; expected 'balanced', a dict from names of classes to their shares, or a "
+            f"weights = {shown(weights):.80}; expected 'balanced', a dict from names of classes to their shares, or a "
             "number for each sample: a list, an array, or the place of a .npy file"
         )
     if not 1 <= len(weights) <= _MOST_GROUPS:

@@ -53,6 +53,15 @@ def test_a_file_is_named_by_a_path(name, path):
         leat.connect("host:7411", **{name: path})
 
 
+@pytest.mark.parametrize("name", ["access_token_file", "ca", "cert", "key"])
+def test_no_error_shows_what_a_file_holds(name, tmp_path):
+    path = tmp_path / "file.pem"
+    path.write_bytes(b"-----BEGIN PRIVATE KEY-----\nsecret\0\n")
+    with pytest.raises(leat.InvalidArgument, match=f"{name} = '.*/file.pem' has zero bytes in it") as caught:
+        leat.connect("host:7411", **{name: path})
+    assert "secret" not in str(caught.value)
+
+
 def test_an_access_token_is_a_text_and_no_error_shows_it():
     with pytest.raises(leat.InvalidArgument, match="access_token is bytes; expected a text") as caught:
         leat.connect("host:7411", access_token=b"secret")

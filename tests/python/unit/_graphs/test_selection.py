@@ -49,6 +49,7 @@ def test_a_member_of_a_mixture_keeps_its_selection():
     ("weights", "text"),
     [
         ("balance", "weights = 'balance'; expected 'balanced', a dict from names of classes to their shares, or a num"),
+        ("https://me:word@host/weights.txt", r"weights = 'https://\.\.\.'; expected 'balanced', a dict"),
         (5, "weights = 5; expected 'balanced', a dict"),
         ({1.0}, "weights = {1.0}; expected 'balanced', a dict"),
         (["cat"], r"weights\[0\] = 'cat'; expected a number of 0 or more"),
@@ -116,6 +117,7 @@ def test_samples_are_a_range_a_list_or_a_file(samples, numbers):
         (np.int64(5), r"samples = .*5.*; expected a range, a list of numbers"),
         (np.array([2**63], np.uint64), r"samples\[0\] = .*9223372036854775808.*; expected a whole number"),
         ("train.txt", "samples = 'train.txt'; expected the place of a .npy file"),
+        ("https://me:word@host/train.txt", r"samples = 'https://\.\.\.'; expected the place of a .npy file"),
         (5, "samples = 5; expected a range, a list of numbers, or the place of a .npy file"),
         (itertools.count(), "samples has more than 100,000 numbers; expected at most that many, a range"),
     ],
