@@ -45,9 +45,12 @@ def positive_number(what: str, value: Any) -> float:
     """Returns a finite number of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         try:  # NumPy's numbers
-            value = value.item()
+            number = value.item()
         except (AttributeError, ValueError):
-            raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more") from None
+            number = None
+        if not isinstance(number, (int, float)):
+            raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more")
+        value = number
     if not 0 <= value < math.inf:
         raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")
     return float(value)

@@ -63,6 +63,7 @@ def test_a_member_of_a_mixture_keeps_its_selection():
         ({"cat": -1}, r"weights\['cat'\] = -1; expected a number of 0 or more"),
         ({"cat": float("nan")}, r"weights\['cat'\] = nan"),
         ({"cat": "much"}, r"weights\['cat'\] = 'much'; expected a number"),
+        ({"cat": np.str_("much")}, r"weights\['cat'\] = .*'much'.*; expected a number"),
         ({"cat": 0}, "weights are all 0; expected one over 0"),
         ({1.5: 1}, "weights has 1.5; expected the name of a class, or a label"),
         ({True: 1}, "weights has True; expected the name"),
