@@ -77,13 +77,12 @@ class Together:
         return self._position
 
     def prepared(self, state: bytes) -> Callable[[], None]:
-        """As `Batches.prepared`: the first part refuses a state of another job before any part has moved."""
-        first = self._parts[0].prepared(state)
+        """As `Batches.prepared`: no part moves before all of them have opened at the state."""
+        moves = [part.prepared(state) for part in self._parts]
 
         def go_on() -> None:
-            first()
-            for part in self._parts[1:]:
-                part.set_state(state)
+            for move in moves:
+                move()
             self._close_bar()
             self._got, self._position = [], self._parts[0].position()
             self.epoch = self.step = None
