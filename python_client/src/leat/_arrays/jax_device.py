@@ -21,27 +21,14 @@ from jax.sharding import SingleDeviceSharding
 from leat._arrays import jax_epilogue
 from leat._iterators.epilogue import Epilogue
 from leat._iterators.placement import Piece, Placement
-from leat._library.dlpack import Tensor
+from leat._library.dlpack import OnStream, Tensor
 
 # How many batches' computations may run at the same time; each keeps a buffer of the window.
 _MAX_PENDING = 2
 
 
-class _Waited:
-    """A tensor for a consumer that drops it when its work is done, on whichever stream."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._tensor.__dlpack_device__()
-
-    def __dlpack__(self, *, stream: Any = None, **wishes: Any) -> Any:
-        return self._tensor.__dlpack__(stream=-1, **wishes)
-
-
 def _imported(tensor: Tensor) -> jax.Array:
-    return jax.dlpack.from_dlpack(_Waited(tensor))
+    return jax.dlpack.from_dlpack(OnStream(tensor, -1))
 
 
 def cuda_number(device: Any) -> int | None:

@@ -174,7 +174,6 @@ class Global(_Arrays):
         numbers: the `device_id` of each pipeline.
 
     Raises:
-        leat.InvalidArgument: there is not one pipeline for each part of the rows that this process holds.
         leat.InvalidArgument: the pipelines are not one for each part of the rows that this process holds.
     """
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from leat._library.dlpack import Tensor
+from leat._library.dlpack import OnStream, Tensor
 
 _Made = TypeVar("_Made")  # torch.Tensor, or a substitute in tests
 
@@ -46,20 +46,6 @@ class Cuda(Protocol[_Made]):
         ...
 
 
-class _OnStream:
-    """A tensor for a consumer that uses it on this stream, whichever one it would choose."""
-
-    def __init__(self, tensor: Tensor, stream: int) -> None:
-        self._tensor = tensor
-        self._stream = stream
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._tensor.__dlpack_device__()
-
-    def __dlpack__(self, *, stream: Any = None, **wishes: Any) -> Any:
-        return self._tensor.__dlpack__(stream=self._stream, **wishes)
-
-
 class Handing(Generic[_Made]):
     """Makes the tensors that a trainer gets from the tensors of a batch.
 
@@ -80,7 +66,7 @@ class Handing(Generic[_Made]):
 
     def _made(self, name: str, tensor: Tensor, stream: int) -> _Made:
         # Dropped on return: the last one of a batch gives the buffer back, after the work that was queued here.
-        seen = self._cuda.view(_OnStream(tensor, stream))
+        seen = self._cuda.view(OnStream(tensor, stream))
         epilogue = self._epilogues.get(name)
         made = seen if epilogue is None else epilogue(seen)
         if self._view or not self._cuda.shares(made, seen):

@@ -94,6 +94,21 @@ class Tensor:
         return max(stream, 0)
 
 
+class OnStream:
+    """A tensor for a consumer that uses it on this stream, whichever one it would choose; -1: the consumer drops it
+    when its work is done."""
+
+    def __init__(self, tensor: Tensor, stream: int) -> None:
+        self._tensor = tensor
+        self._stream = stream
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: Any = None, **wishes: Any) -> Any:
+        return self._tensor.__dlpack__(stream=self._stream, **wishes)
+
+
 def capsule(batch: int, index: int, versioned: bool, stream: int) -> Any:
     """Returns a capsule of a tensor of the batch at this address. `stream`: 0: none."""
     managed = native.quick.leat_batch_dlpack(batch, index, versioned, stream)

@@ -276,7 +276,6 @@ class Cell:
 
     Attributes:
         made: the pointer, for as long as the cell lives.
-        made: the pointer, for as long as the cell lives.
     """
 
     __slots__ = ("_slot", "made")
