@@ -162,7 +162,8 @@ struct Step {
   std::vector<Row> rows;                     // by index
   std::vector<uint32_t> pending;             // indices of rows to request
   size_t done = 0;
-  absl::Status error;  // final; OK: none
+  absl::Status error;   // final; OK: none
+  bool spoilt = false;  // a row will never come: none is requested any more
   // Workers' reports of samples that they do not find; null: none.
   std::unique_ptr<Absences> absences;
   bool wants_memory = false;  // other memory was requested

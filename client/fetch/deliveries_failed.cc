@@ -176,6 +176,7 @@ bool Deliveries::IsAbsent(WorkerStream& stream, Step& step, uint32_t index,
 void Deliveries::FailStep(Step& step, absl::StatusCode code,
                           std::string_view message,
                           const WorkerEndpoint& endpoint) {
+  step.spoilt = true;
   if (!step.error.ok()) return;
   step.error = MakeStatus(code, "epoch {} step {}: {} (worker {})", step.epoch,
                           step.step, message, endpoint.ref.name);

@@ -150,7 +150,7 @@ void Fetcher::DueAt(MonotonicTime time) {
 bool Fetcher::RouteAll(MonotonicTime now) {
   bool waits = false;
   for (const std::shared_ptr<Step>& step : window_.steps)
-    if (!step->pending.empty()) waits |= RouteStep(step, now);
+    if (!step->pending.empty() && !step->spoilt) waits |= RouteStep(step, now);
   return waits;
 }
 

@@ -209,6 +209,26 @@ TEST_F(FetcherTest, BadSampleIsFinalWithTheWorkersText) {
               HasSubstr("step 0: a/b.jpg: truncated (worker w0)"));
 }
 
+// The trainer may take long to come to the step.
+TEST_F(FetcherTest, ARowThatFailedForGoodIsNotAskedForAgain) {
+  Begin(2);
+  AddStep({0});
+  AddStep({1, 15});
+  const std::vector<Action> actions = Decide();
+  ASSERT_EQ(actions.size(), 3u);
+  EXPECT_TRUE(FailAs(actions[1], v1::FAULT_SAMPLE, absl::StatusCode::kDataLoss,
+                     "a/b.jpg: truncated")
+                  .ok());
+  clock_.Advance(seconds(1));
+  EXPECT_THAT(Decide(), testing::IsEmpty());
+  EXPECT_TRUE(Answer(actions[0]).ok());
+  ExpectHeadIsRight();  // steps before it are delivered
+  EXPECT_TRUE(absl::IsDataLoss(fetcher_->head().error));
+  fetcher_->set_waiting(true);
+  clock_.Advance(seconds(10));
+  EXPECT_THAT(Decide(), testing::IsEmpty());
+}
+
 TEST_F(FetcherTest, ErrorOfTheWorkerGoesToAnother) {
   Begin(2);
   AddStep({0, 1});
