@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/coordinator/message_json.h"
 
+#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <iterator>
+#include <string_view>
 
 #include "absl/strings/escaping.h"
 #include "core/status.h"
@@ -39,15 +40,24 @@ struct FieldValue {
   }
 };
 
-// Returns the shortest JSON text that parses to the number: 3 and not 3.0.
+// Returns the shortest JSON text that parses to the number: 3 and not 3.0. A
+// trainer may have set a locale whose decimal point is a comma, which printf and
+// strtod would follow.
 json NumberOf(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
   char text[32];
-  std::snprintf(text, sizeof(text), "%.15g", number);
-  if (std::strtod(text, nullptr) != number)
-    std::snprintf(text, sizeof(text), "%.17g", number);
-  return json::parse(text);
+  const auto written = [&](int digits) {
+    const char* const end =
+        std::to_chars(std::begin(text), std::end(text), number,
+                      std::chars_format::general, digits)
+            .ptr;
+    return std::string_view(text, static_cast<size_t>(end - text));
+  };
+  const std::string_view brief = written(15);
+  double read = 0;
+  std::from_chars(brief.begin(), brief.end(), read);
+  return json::parse(read == number ? brief : written(17));
 }
 
 json EnumOf(const EnumDescriptor& type, int number) {

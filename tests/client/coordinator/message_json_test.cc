@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/coordinator/message_json.h"
 
+#include <clocale>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -179,6 +185,49 @@ TEST(MessageJson, WhatIsNoNumberIsText) {
   stats.set_stall_fraction(-std::numeric_limits<double>::infinity());
   EXPECT_EQ(ToJsonNumbers(stats)["rows_per_s"], "NaN");
   EXPECT_EQ(ToJsonNumbers(stats)["stall_fraction"], "-Infinity");
+}
+
+// Sets a locale whose decimal point is a comma. A machine may have none, so it
+// is written here, in glibc's format: a magic number, the number of values,
+// their places, and the values.
+class CommaLocale {
+ public:
+  CommaLocale() {
+    const std::filesystem::path folder =
+        std::filesystem::path(testing::TempDir()) / "comma";
+    std::filesystem::create_directories(folder);
+    const struct {
+      uint32_t magic = 0x20031115 ^ LC_NUMERIC;
+      uint32_t count = 6;
+      uint32_t places[6] = {32, 34, 34, 36, 40, 44};
+      char point[4] = ",";  // the separator and the grouping are empty
+      uint32_t wide[2] = {',', 0};
+      char charset[8] = "UTF-8";
+    } file;
+    std::ofstream(folder / "LC_NUMERIC", std::ios::binary)
+        .write(reinterpret_cast<const char*>(&file), sizeof file);
+    setenv("LOCPATH", testing::TempDir().c_str(), 1);
+    set_ = std::setlocale(LC_NUMERIC, "comma") != nullptr;
+    unsetenv("LOCPATH");
+  }
+  ~CommaLocale() { std::setlocale(LC_NUMERIC, "C"); }
+  bool set() const {
+    return set_ && std::string_view(std::localeconv()->decimal_point) == ",";
+  }
+
+ private:
+  bool set_ = false;
+};
+
+TEST(MessageJson, NumbersHaveAPointInEveryLocale) {
+  const CommaLocale comma;
+  ASSERT_TRUE(comma.set());
+  v1::ConsumerStats stats;
+  stats.set_rows_per_s(1234.5);
+  stats.set_stall_fraction(1.0 / 3);
+  EXPECT_EQ(ToJsonNumbers(stats)["rows_per_s"].dump(), "1234.5");
+  EXPECT_EQ(ToJsonNumbers(stats)["stall_fraction"].dump(),
+            "0.3333333333333333");
 }
 
 }  // namespace
