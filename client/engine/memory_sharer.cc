@@ -66,6 +66,10 @@ void MemorySharer::Do(std::function<void()> command) {
 absl::Status MemorySharer::StartOnce() {
   MutexLock lock(&mu_);
   if (stopped_ || thread_.joinable()) return absl::OkStatus();
+  // Without it the thread would sleep through commands, and through Stop.
+  if (!wake_.open())
+    return ResourceExhausted(
+        "memory sockets: this process had no descriptor left for an eventfd");
   return StartThread(
       "sharer", [this] { Run(); }, &thread_);
 }

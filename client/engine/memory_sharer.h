@@ -64,8 +64,8 @@ class MemorySharer {
                Events events);
   ~MemorySharer();
 
-  // kResourceExhausted: the system has no thread left. Then `key` has no
-  // events.
+  // kResourceExhausted: the system has no thread left, or had no descriptor at
+  // the construction. Then `key` has no events.
   absl::Status Open(Key key, std::string address, std::string secret);
   void Share(Key key, std::shared_ptr<BatchMemory> memory);
   // Takes all memory back, without waiting for the worker. `closed` follows.

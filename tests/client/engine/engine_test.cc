@@ -3,12 +3,14 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -226,6 +228,33 @@ TEST(MemorySharer, WithoutAThreadIsAnErrorAndTellsNothing) {
   }
   sharer.Stop();
   EXPECT_EQ(told, 0);
+}
+
+// While it lives this process gets no further descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+// Its thread would sleep for an hour, and Stop would wait for it.
+TEST(MemorySharer, WithoutADescriptorToWakeItsThreadItHasNone) {
+  std::optional<MemorySharer> sharer;
+  {
+    const NoDescriptors none;
+    sharer.emplace(MemorySharer::Config(), nullptr, MemorySharer::Events());
+  }
+  const absl::Status opened =
+      sharer->Open(std::make_shared<int>(1), "leat-test", "secret");
+  EXPECT_TRUE(absl::IsResourceExhausted(opened)) << opened;
+  sharer->Stop();
 }
 
 // A worker that answers every row at once; `ended` counts streams that the
