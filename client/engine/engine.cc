@@ -275,6 +275,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Await(MonotonicTime deadline,
       std::shared_ptr<Step> step = fetcher.PopHead(Now());
       delivered_ = options_.After(delivered_);
       ++steps_;
+      missed_ = false;
       CountWait(true);
       if (step->trace) TraceStep(*step, begin);
       state_.Wake();
@@ -294,7 +295,8 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Await(MonotonicTime deadline,
       state_.Wake();
     }
     if (Now() >= deadline) {
-      fetcher.set_waiting(false);
+      // A consumer that comes back for the same step waits in between, too.
+      fetcher.set_waiting(std::exchange(missed_, true));
       CountWait(false);
       return DeadlineExceeded("epoch {} step {}: not complete yet",
                               delivered_.epoch, delivered_.step);

@@ -131,6 +131,8 @@ class Engine {
   std::optional<MonotonicTime> verdict_by_ ABSL_GUARDED_BY(state_.mu);
   bool judged_ ABSL_GUARDED_BY(state_.mu) = false;
   uint64_t steps_ ABSL_GUARDED_BY(state_.mu) = 0;
+  // The next step was wanted, and was not complete by the deadline.
+  bool missed_ ABSL_GUARDED_BY(state_.mu) = false;
   WaitClock waits_ ABSL_GUARDED_BY(state_.mu);
   struct Snapshot {
     MonotonicTime at{};

@@ -95,6 +95,24 @@ TEST_F(ClusterTest, SilentWorkerIsHedged) {
   for (uint64_t step = 0; step < 62; ++step) ExpectNext(2, step);
 }
 
+TEST_F(ClusterTest, ATrainerThatAsksAgainAndAgainWithoutWaitingIsHedgedFor) {
+  Start(2);
+  Open({.epochs = 2});
+  for (uint64_t step = 0; step < 62; ++step) ExpectNext(0, step);
+  workers_[0]->Behave(Behaviour::kSilent);
+  const absl::Time most = absl::Now() + kLong;
+  for (uint64_t step = 0; step < 62; ++step) {
+    absl::StatusOr<std::optional<Batch>> batch;
+    do {
+      batch = batches_->Next(absl::InfinitePast());
+    } while (absl::IsDeadlineExceeded(batch.status()) && absl::Now() < most);
+    ASSERT_TRUE(batch.ok() && batch->has_value()) << batch.status();
+    EXPECT_EQ((*batch)->step(), step);
+    ExpectRight(**batch);
+  }
+  workers_[0]->Release();
+}
+
 TEST_F(ClusterTest, HalfAnAnswerThenSilenceIsTakenOver) {
   Start(2);
   Open({.epochs = 2});
