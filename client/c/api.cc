@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 #include "rpc/call/grpc_log.h"
+#include "rpc/wire/messages.h"
 
 namespace leat::client {
 
@@ -151,9 +152,9 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   if (service->tell != nullptr)
     on_waiting = [spec_json, tell = service->tell,
                   context = service->tell_context](std::string_view waits_for) {
-      const auto spec = nlohmann::json::parse(spec_json, nullptr,
-                                              /*allow_exceptions=*/false);
-      tell(context, spec.value("name", "").c_str(),
+      // nlohmann's parser refuses some of what CreateJob takes.
+      const auto spec = leat::rpc::JobSpecFromJson(spec_json);
+      tell(context, spec.ok() ? spec->name.c_str() : "",
            std::string(waits_for).c_str());
     };
   auto job = held->CreateJob(spec_json, leat::client::Timeout(timeout_s), *wish,

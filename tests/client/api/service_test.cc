@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <thread>
 
+#include "client/c/status.h"
+#include "client/leat/leat.h"
 #include "tests/client/engine/cluster_fixture.h"
 
 namespace leat::client {
@@ -45,6 +48,29 @@ TEST_F(ClusterTest, JobsAreFoundCreatedAndRefused) {
       absl::IsInvalidArgument(service_->CreateJob("{", kLong).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
       service_->CreateJob("{\"name\": \"x\"}", kLong).status()));
+}
+
+// Protobuf's parser takes more than JSON.
+TEST_F(ClusterTest, TheCInterfaceNamesTheJobThatWaitsHoweverItsSpecIsQuoted) {
+  Start(1);
+  std::string spec = rpc::ToJson(info_.spec);
+  std::replace(spec.begin(), spec.end(), '"', '\'');
+  leat_service service{.service = std::move(service_)};
+  std::vector<std::string> told;
+  leat_service_on_waiting(
+      &service,
+      [](void* to, const char* job, const char* waits_for) {
+        static_cast<std::vector<std::string>*>(to)->push_back(std::string(job) +
+                                                              ": " + waits_for);
+      },
+      &told);
+  leat_job* job = nullptr;
+  leat_status* const status =
+      leat_job_create(&service, spec.c_str(), nullptr, 30, &job);
+  EXPECT_EQ(status, nullptr) << leat_status_message(status);
+  EXPECT_THAT(told, testing::ElementsAre("train: worker w lists /data"));
+  leat_status_free(status);
+  leat_job_free(job);
 }
 
 TEST_F(ClusterTest, ACoordinatorThatIsStartedAgainMakesTheJob) {
