@@ -48,6 +48,11 @@ std::string OrderName(const std::string& order) {
   return Enum("ORDER_", order);
 }
 
+// A byte that is no UTF-8, as in a path of another encoding, becomes U+FFFD.
+std::string TextOf(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
 struct PipelineBuilder::State {
@@ -90,7 +95,7 @@ PipelineBuilder& PipelineBuilder::Output(std::string name,
 }
 
 std::string PipelineBuilder::GraphJson() const {
-  return json{{"nodes", state_->nodes}, {"outputs", state_->outputs}}.dump();
+  return TextOf({{"nodes", state_->nodes}, {"outputs", state_->outputs}});
 }
 
 std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
@@ -112,7 +117,7 @@ std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
   if (options.balanced) spec["selection"]["balanced"] = true;
   for (const auto& [name, share] : options.class_weights)
     spec["selection"]["shares"].push_back({{"name", name}, {"share", share}});
-  return spec.dump();
+  return TextOf(spec);
 }
 
 }  // namespace leat

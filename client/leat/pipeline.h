@@ -14,7 +14,8 @@
 //
 // A value is a handle into its builder. Nothing is checked here: the
 // coordinator, and Service::CreateJob before it, reject an invalid pipeline and
-// say what is wrong. Thread-compatible.
+// say what is wrong. Texts are UTF-8; other bytes become U+FFFD.
+// Thread-compatible.
 #pragma once
 
 #include <cstdint>

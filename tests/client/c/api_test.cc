@@ -119,6 +119,13 @@ TEST(CApi, SpecsOfTheBuilderAreJobSpecs) {
   EXPECT_FALSE(spec.contains("selection") || spec.contains("augment_seed"));
 }
 
+TEST(CApi, TheBuilderThrowsNothingForAPathOfAnotherEncoding) {
+  leat::PipelineBuilder p;
+  p.Output("image", p.ImageFolder("/data/caf\xe9").first);
+  EXPECT_THAT(p.GraphJson(), HasSubstr("/data/caf\xef\xbf\xbd\""));
+  EXPECT_THAT(p.SpecJson({.batch = 8}), HasSubstr("/data/caf\xef\xbf\xbd\""));
+}
+
 TEST(CApi, SpecsOfTheBuilderHaveSharesOfClasses) {
   const auto balanced = nlohmann::json::parse(SmallPipeline().SpecJson(
       {.batch = 8, .augment_seed = 9, .balanced = true}));
