@@ -52,9 +52,9 @@ struct ConnectOptions {  // how to reach a service, or a private one
   uint32_t embedded_workers = 1;
   uint32_t embedded_threads =
       0;  // decode threads per worker; 0: the cgroup's cores / workers
-  // All workers share these: memory for encoded samples (0: an eighth of the
-  // machine's memory per worker), and a folder, with a size limit, that caches
-  // what was read from remote storage.
+  // All workers share these: memory for encoded samples (0: what buffers and
+  // indexes leave of three sixteenths of the machine's memory, per worker), and
+  // a folder, with a size limit, that caches what was read from remote storage.
   uint64_t embedded_cache_bytes = 0;
   std::string embedded_disk_cache;
   uint64_t embedded_disk_cache_bytes = 0;
