@@ -77,6 +77,7 @@ class Daemon:
     """A running `leat-worker`. When this process ends, however it ends, the worker ends too."""
 
     def __init__(self, flags: Sequence[str]) -> None:
+        self._lifeline: int | None
         read, self._lifeline = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -111,6 +112,10 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+        finally:
+            lifeline, self._lifeline = self._lifeline, None
+            if lifeline is not None:
+                os.close(lifeline)
 
 
 def worker_flags(config: dict[str, Any], name: str, host: str) -> list[str]:

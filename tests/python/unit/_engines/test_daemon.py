@@ -83,7 +83,9 @@ def test_a_worker_that_fails_at_once_is_told_later(worker, monkeypatch):
 
 
 def test_a_worker_drains_and_is_killed_if_it_does_not(worker, capfd):
+    descriptors = len(os.listdir("/proc/self/fd"))
     assert daemon.Daemon(["waits"]).drain(10) == -signal.SIGTERM
+    assert len(os.listdir("/proc/self/fd")) == descriptors
     deaf = daemon.Daemon(["stays"])
     while "deaf" not in capfd.readouterr().out:
         time.sleep(0.01)
