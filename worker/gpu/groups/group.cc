@@ -318,6 +318,7 @@ absl::Status GpuGroup::ComputeOnCpu(size_t row, GpuThread* thread) {
   }
   RETURN_IF_ERROR(program_.cpu->Run(r.input, thread->scratch(), fields_of_row));
   r.stage = RowStage::kStored;
+  r.by = DecodedBy::kHost;  // also if a kernel was to decode the partner
   return absl::OkStatus();
 }
 

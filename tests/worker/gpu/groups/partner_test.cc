@@ -137,6 +137,8 @@ TEST_F(HostGroupTest, RowsWithPartnersThatFillTheSlotAreTheCpus) {
   ExpectExact(pipeline, files);
   EXPECT_GT(pipeline.asked, 3);
   EXPECT_LT(pipeline.asked, 27);
+  EXPECT_EQ(gpus_->stats()[0].rows_coefficients_total,
+            static_cast<uint64_t>(30 - pipeline.asked));
 }
 
 TEST_F(HostGroupTest, AGroupHasTheRowsWhoseValuesFitTheSlot) {
