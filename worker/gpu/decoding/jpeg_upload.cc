@@ -78,9 +78,9 @@ DeviceJpeg DescribeWindow(const BlockWindow& window, DeviceAddress image,
       .chroma_width = number(window.chroma_size().width),
       .chroma_height = number(window.chroma_size().height)};
   image += pixel_room;
-  for (int plane = 0; plane < window.components; ++plane) {
+  for (int plane = 0; plane < kJpegPlanes; ++plane) {
     of.planes[plane] = image.number();
-    image += PlaneBytes(window, plane);
+    if (plane < window.components) image += PlaneBytes(window, plane);
   }
   return of;
 }

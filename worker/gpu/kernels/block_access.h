@@ -17,8 +17,10 @@ LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
   return reinterpret_cast<const T*>(block + offset);
 }
 
-// Returns the memory at an address that the block has.
-LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
+// Returns the memory at an address that the block has. REQUIRES: it is not 0,
+// since CUDA does not specify what __isGlobal returns for a null pointer.
+LEAT_PIXEL __attribute__((returns_nonnull)) uint8_t* AtAddress(
+    uint64_t address) {
   uint8_t* pointer;
   static_assert(sizeof pointer == sizeof address);
   memcpy(&pointer, &address, sizeof pointer);

@@ -102,8 +102,8 @@ LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
       InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
   for (uint32_t f = view.first_field; f < view.end_field; ++f) {
     const FusedField field = InBlock<FusedField>(block, header.fields_at)[f];
+    if (outputs[field.output] == 0) continue;
     uint8_t* const output = AtAddress(outputs[field.output]);
-    if (output == nullptr) continue;
     if (field.kind != FusedKind::kHost) {
       StoreStrip<kChannels>(block, field, x, y, count, strip, output);
     } else if (thread == 0) {

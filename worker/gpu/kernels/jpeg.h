@@ -165,7 +165,7 @@ LEAT_PIXEL void JpegPixelsThread(const DeviceJpeg& image, uint32_t thread) {
   const auto first = static_cast<int32_t>(thread / width * kJpegStrip);
   const bool chroma = image.components == kJpegPlanes && image.gray == 0;
   const JpegPlane luma = JpegPlaneOf(image, 0);
-  // has no memory if there is no chroma
+  // If there is no chroma, nothing reads them.
   const JpegPlane blue = JpegPlaneOf(image, 1);
   const JpegPlane red = JpegPlaneOf(image, 2);
   for (int32_t k = first; k < image.height; ++k) {

@@ -63,7 +63,8 @@ struct DeviceJpeg {
   // a block that is not exact; 0: the host has looked.
   uint64_t fault = 0;
   // Addresses of the planes of samples, rows without gaps, and of the pixels,
-  // which have one byte each, or four.
+  // which have one byte each, or four. A plane that is not held has an address,
+  // too, since a kernel makes pointers of all three.
   uint64_t planes[kJpegPlanes] = {};
   uint64_t pixels = 0;
   BlockCode code = BlockCode::kBytes;
