@@ -90,12 +90,14 @@ class GpuRunTest(unittest.TestCase):
 
     @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_what_the_backends_answer_is_known_where_the_worker_cannot_open_them(self):
-        code, lines, _, said = self.run_it("--fake", self.fake, "--only", "handles",
-                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:4+:2")  # three are the step's own
+        code, lines, steps_, said = self.run_it("--fake", self.fake, "--only", "handles",
+                                                LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:4+:2")  # three are the step's
         self.assertEqual(code, 1, said)
         self.assertIs(lines["the worker's slots and nvJPEG open"]["ok"], False, said)
         self.assertEqual(self.found()["machine"]["nvJPEG HARDWARE with allocators"], "opens")
         self.assertEqual(lines["the kernels load"]["ok"], True)
+        kernels = {line["of"]["kernel"] for line in steps_["handles"]["lines"] if line.get("figure") == "kernel"}
+        self.assertLessEqual({"leat_fused_3", "leat_jpeg_samples", "leat_jpeg_pixels", "leat_stage_map"}, kernels)
 
     @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_a_call_that_never_returns_costs_its_step_only(self):

@@ -11,7 +11,7 @@
 #include "tests/gpu/raw_nvjpeg.h"
 #include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/kernels/fused.h"
-#include "worker/gpu/kernels/jpeg.h"
+#include "worker/gpu/kernels/names.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -67,9 +67,8 @@ absl::Status DescribeKernels(const worker::CudaDevice& gpu, Report* report) {
   RETURN_IF_ERROR(
       gpu.Check(d.ModuleLoadData(&module, worker::KernelImage().data()),
                 "cuModuleLoadData"));
-  for (const char* const kernel :
-       {worker::kFusedKernel1, worker::kFusedKernel3, worker::kJpegKernels[0],
-        worker::kJpegKernels[1]}) {
+  for (size_t i = 0; i < worker::kNumKernels; ++i) {
+    const char* const kernel = worker::NameOf(static_cast<worker::KernelId>(i));
     cuda::Function function = nullptr;
     RETURN_IF_ERROR(gpu.Check(d.ModuleGetFunction(&function, module, kernel),
                               "cuModuleGetFunction"));
