@@ -126,9 +126,6 @@ struct Nvjpeg {
   // Optional (from 11.9): nullptr in an older library.
   NvjpegResult (*GetHardwareDecoderInfo)(NvjpegHandle, unsigned* engines,
                                          unsigned* cores_per_engine);
-  NvjpegResult (*GetImageInfo)(NvjpegHandle, const unsigned char* data,
-                               size_t bytes, int* components,
-                               NvjpegSubsampling*, int* widths, int* heights);
 
   NvjpegResult (*JpegStateCreate)(NvjpegHandle, NvjpegState*);
   NvjpegResult (*JpegStateDestroy)(NvjpegState);
@@ -173,7 +170,6 @@ struct Nvjpeg {
   NvjpegResult (*DecodeParamsSetOutputFormat)(NvjpegParams, NvjpegFormat);
   NvjpegResult (*DecodeParamsSetROI)(NvjpegParams, int x, int y, int width,
                                      int height);
-  NvjpegResult (*DecodeParamsSetAllowCMYK)(NvjpegParams, int allow);
   // Optional (from 11.9).
   NvjpegResult (*DecodeParamsSetScaleFactor)(NvjpegParams, NvjpegScale);
   // Optional: nullptr in an older library. Until this is set, nvJPEG chooses

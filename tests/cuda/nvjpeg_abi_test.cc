@@ -14,7 +14,6 @@ SAME(Nvjpeg, GetProperty, nvjpegGetProperty);
 SAME(Nvjpeg, CreateExV2, nvjpegCreateExV2);
 SAME(Nvjpeg, Destroy, nvjpegDestroy);
 SAME(Nvjpeg, GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo);
-SAME(Nvjpeg, GetImageInfo, nvjpegGetImageInfo);
 SAME(Nvjpeg, JpegStateCreate, nvjpegJpegStateCreate);
 SAME(Nvjpeg, JpegStateDestroy, nvjpegJpegStateDestroy);
 SAME(Nvjpeg, Decode, nvjpegDecode);
@@ -34,7 +33,6 @@ SAME(Nvjpeg, DecodeParamsCreate, nvjpegDecodeParamsCreate);
 SAME(Nvjpeg, DecodeParamsDestroy, nvjpegDecodeParamsDestroy);
 SAME(Nvjpeg, DecodeParamsSetOutputFormat, nvjpegDecodeParamsSetOutputFormat);
 SAME(Nvjpeg, DecodeParamsSetROI, nvjpegDecodeParamsSetROI);
-SAME(Nvjpeg, DecodeParamsSetAllowCMYK, nvjpegDecodeParamsSetAllowCMYK);
 SAME(Nvjpeg, DecodeParamsSetScaleFactor, nvjpegDecodeParamsSetScaleFactor);
 SAME(Nvjpeg, DecodeParamsSetExifOrientation,
      nvjpegDecodeParamsSetExifOrientation);

@@ -112,22 +112,6 @@ NvjpegResult nvjpegGetHardwareDecoderInfo(NvjpegHandle handle,
   return NvjpegResult::kSuccess;
 }
 
-NvjpegResult nvjpegGetImageInfo(NvjpegHandle handle, const unsigned char* data,
-                                size_t bytes, int* components,
-                                NvjpegSubsampling* subsampling, int* widths,
-                                int* heights) {
-  FAKE_NVJPEG_ENTER();
-  if (!IsLive(handle)) return NvjpegResult::kInvalidParameter;
-  JpegInfo info;
-  const NvjpegResult result = ReadInfo({data, bytes}, &info);
-  if (result != NvjpegResult::kSuccess) return result;
-  *components = info.components;
-  *subsampling = info.subsampling;
-  widths[0] = info.width;
-  heights[0] = info.height;
-  return NvjpegResult::kSuccess;
-}
-
 NvjpegResult nvjpegJpegStateCreate(NvjpegHandle handle, NvjpegState* state) {
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !HasContext()) return NvjpegResult::kInvalidParameter;
@@ -272,12 +256,6 @@ NvjpegResult nvjpegDecodeParamsSetROI(NvjpegParams params, int x, int y,
   params->options.width = width < 0 ? 0 : width;
   params->options.height = height < 0 ? 0 : height;
   return NvjpegResult::kSuccess;
-}
-
-NvjpegResult nvjpegDecodeParamsSetAllowCMYK(NvjpegParams params, int) {
-  FAKE_NVJPEG_ENTER();
-  return IsLive(params) ? NvjpegResult::kSuccess
-                        : NvjpegResult::kInvalidParameter;
 }
 
 NvjpegResult nvjpegDecodeParamsSetScaleFactor(NvjpegParams params,
