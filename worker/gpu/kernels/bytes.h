@@ -3,7 +3,6 @@
 // Stages on images of bytes: counting each byte, mapping each byte, and
 // sharpening. A table is made from the counts, and a later launch looks it up.
 // C++ and CUDA compile this file.
-// launch. C++ and CUDA compile this file.
 #pragma once
 
 #include <cstdint>

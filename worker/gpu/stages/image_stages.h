@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Make descriptors of images that several operators write.
-// Stages of images share these functions.
+// Several families of stages of images share these functions.
 #pragma once
 
 #include <cstdint>
