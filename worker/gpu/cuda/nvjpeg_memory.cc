@@ -42,7 +42,7 @@ KeptBlocks::~KeptBlocks() {
 
 void* KeptBlocks::Take(size_t bytes) {
   if (bytes > most_bytes_) return nullptr;
-  const size_t block = BlockBytes(bytes);
+  const size_t block = std::min<uint64_t>(BlockBytes(bytes), most_bytes_);
   std::vector<void*> unused;
   bool booked = false;
   {

@@ -5,7 +5,10 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "tests/worker/gpu/fixture.h"
+#include "worker/gpu/cuda/device.h"
+#include "worker/gpu/cuda/nvjpeg_memory.h"
 
 namespace leat::worker {
 namespace {
@@ -68,6 +71,23 @@ TEST_F(NvjpegHandlesTest, SlotsMayShareAHandle) {
     EXPECT_GT(more, config_.decoder_bytes);
     EXPECT_LE(more, slots * config_.decoder_bytes);
     Close();
+  }
+}
+
+TEST_F(NvjpegHandlesTest, ABlockMayHaveAllOfTheBytesThatASlotMayTake) {
+  fake_->Set("refuse_pinned", 0);
+  const auto driver = cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment());
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  ASSERT_EQ((*driver)->Init(0), cuda::Result::kSuccess);
+  const auto gpu = CudaDevice::Open(*driver, nullptr, 0);
+  ASSERT_TRUE(gpu.ok()) << gpu.status();
+  constexpr size_t kMost = 1'000'000;  // no size of a block
+  for (const auto kind :
+       {KeptBlocks::Kind::kDevice, KeptBlocks::Kind::kPinned}) {
+    KeptBlocks blocks(kind, gpu->get(), kMost);
+    EXPECT_NE(blocks.Take(kMost - 1), nullptr);
+    EXPECT_EQ(blocks.held_bytes(), kMost);
+    EXPECT_EQ(blocks.Take(1), nullptr);
   }
 }
 
