@@ -117,16 +117,11 @@ uint64_t KeptBlocks::held_bytes() const {
 
 // nvJPEG reports a failure, with the call that caused it.
 void* KeptBlocks::Allocate(size_t bytes) const {
-  const cuda::Driver& d = gpu_.driver();
   if (!gpu_.MakeCurrent().ok()) return nullptr;
-  void* pinned = nullptr;
-  cuda::DevicePtr device = 0;
-  const cuda::Result result =
-      kind_ == Kind::kDevice
-          ? d.MemAlloc(&device, bytes)
-          : d.MemHostAlloc(&pinned, bytes, cuda::kHostAllocPortable);
-  if (result != cuda::Result::kSuccess) return nullptr;
-  return kind_ == Kind::kDevice ? cuda::AsPointer(device) : pinned;
+  if (kind_ == Kind::kPinned)
+    return gpu_.AllocatePinned(bytes).value_or(nullptr);
+  return cuda::AsPointer(
+      gpu_.Allocate(bytes).value_or(DeviceAddress()).number());
 }
 
 void KeptBlocks::Free(void* memory) const {
