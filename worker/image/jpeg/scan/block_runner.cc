@@ -26,9 +26,13 @@ constexpr unsigned kAcs = DCTSIZE2 - 1;
 
 void BlockRunner::Begin(const FileScan& scan) {
   scan_ = &scan;
-  looks_over_ = scan.ac[0] != nullptr && scan.ac[0]->looks_over();
-  if (!looks_over_) return;
   const size_t blocks = scan.layout.blocks;
+  // A table that the file before had may look over, and another one not.
+  looks_over_ = true;
+  for (size_t i = 0; i < blocks; ++i)
+    looks_over_ =
+        looks_over_ && scan.dc[i]->looks_over() && scan.ac[i]->looks_over();
+  if (!looks_over_) return;
   for (size_t i = 0; i < kMostMcus * blocks; ++i) {
     tables_[2 * i] = scan.dc[i % blocks]->over();
     tables_[2 * i + 1] = scan.ac[i % blocks]->over();

@@ -101,6 +101,8 @@ class DcTable {
 
   // The table of SkipLength entries. An entry's bits include the difference.
   const uint16_t* over() const { return over_.data(); }
+  // True if BuildOver was called for this code.
+  bool looks_over() const { return looks_over_; }
   // REQUIRES: Build was true.
   void BuildOver();
 
@@ -156,7 +158,7 @@ class AcTable {
     return over_[bits >> (64 - kSkipBits)];
   }
   const uint16_t* over() const { return over_.data(); }
-  // True if BuildOver was called.
+  // True if BuildOver was called for this code.
   bool looks_over() const { return looks_over_; }
   // REQUIRES: Build was true.
   void BuildOver();

@@ -131,6 +131,28 @@ TEST(SeekGrowth, LongScansAreLookedOver) {
   }
 }
 
+// The tables that both files have look over, and those of colours do not.
+TEST(SeekGrowth, ALongGrayFileMayComeBeforeAShortOneInColours) {
+  JpegDecoder decoder(ImageLimits{}), plain(ImageLimits{});
+  const std::string gray = MakeJpeg({.width = 500,
+                                     .height = 400,
+                                     .color = JpegColor::kGray,
+                                     .h = 1,
+                                     .v = 1,
+                                     .quality = 97});
+  const std::string colours = MakeJpeg({.width = 330, .height = 200});
+  ASSERT_GT(gray.size(), size_t{70} << 10);
+  ASSERT_LT(colours.size(), size_t{60} << 10);
+  const Rect window{.x = 200, .y = 100, .width = 60, .height = 9};
+  for (const std::string& each : {gray, colours}) {
+    ASSERT_TRUE(decoder.Open(BytesOf(each)).ok());
+    decoder.GrowSeekIndex();
+    EXPECT_TRUE(ReadWindow(decoder, window, false)
+                    .SameAs(DecodeJpeg(plain, BytesOf(each), window, false)));
+    EXPECT_TRUE(decoder.TakeGrown().ok());
+  }
+}
+
 // The index ends with the window's last row of MCUs, and the next window begins
 // there.
 TEST(SeekGrowth, GoesNoFurtherThanTheWindow) {

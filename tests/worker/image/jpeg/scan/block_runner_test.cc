@@ -180,13 +180,26 @@ void Compare(const FileScan& scan, std::mt19937& random, Counts* counts) {
 }
 
 TEST(BlockRunner, GoesAsFarAsBlockByBlock) {
-  std::mt19937 random(5);
+  std::mt19937 random(5), before(6);
   Counts with_tables, without;
   for (int trial = 0; trial < 400; ++trial) {
+    // Which tables look over: a bit for each.
+    constexpr uint32_t kAll = 15;
+    uint32_t over = kAll;
+    if (trial % 16 == 0) over = 0;
+    if (trial % 16 == 8)
+      over = 1 + static_cast<uint32_t>(before() % (kAll - 1));
     std::array<DcTable, 2> dc;
     std::array<AcTable, 2> ac;
     std::vector<Coder> dc_coders, ac_coders;
     for (size_t i = 0; i < 2; ++i) {
+      if (over != kAll && over != 0) {
+        // A file before had other codes, and was long.
+        ASSERT_TRUE(dc[i].Build(RandomDcCode(before)));
+        ASSERT_TRUE(ac[i].Build(RandomAcCode(before)));
+        dc[i].BuildOver();
+        ac[i].BuildOver();
+      }
       const JHUFF_TBL of_dc = RandomDcCode(random),
                       of_ac = RandomAcCode(random);
       ASSERT_TRUE(dc[i].Build(of_dc));
@@ -194,10 +207,9 @@ TEST(BlockRunner, GoesAsFarAsBlockByBlock) {
       dc_coders.emplace_back(of_dc);
       ac_coders.emplace_back(of_ac);
     }
-    const bool looks_over = trial % 8 != 0;
-    for (size_t i = 0; looks_over && i < 2; ++i) {
-      dc[i].BuildOver();
-      ac[i].BuildOver();
+    for (size_t i = 0; i < 2; ++i) {
+      if ((over >> i & 1) != 0) dc[i].BuildOver();
+      if ((over >> i & 4) != 0) ac[i].BuildOver();
     }
     const size_t luma = 1 + random() % 4;
     BitWriter coded;
@@ -214,7 +226,7 @@ TEST(BlockRunner, GoesAsFarAsBlockByBlock) {
       scan.ac[i] = &ac[i < luma ? 0 : 1];
     }
     SCOPED_TRACE(trial);
-    Compare(scan, random, looks_over ? &with_tables : &without);
+    Compare(scan, random, over == kAll ? &with_tables : &without);
     if (HasFatalFailure()) return;
   }
   // Both ends occur often enough.
