@@ -309,7 +309,8 @@ bool FormShelf::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
 }
 
 void FormShelf::GiveBack(DecodeTerms* terms) {
-  account_.Return(std::exchange(terms->paid, Duration(0)));
+  if (terms->paid > Duration(0))
+    account_.Return(std::exchange(terms->paid, Duration(0)));
 }
 
 // A decode that makes a form does not measure decodes. A decode that notes

@@ -31,6 +31,8 @@ FormWish SampleForms::Begin(std::span<const std::byte> file,
                             DecodeScale scale) {
   if (!keeps_any()) return {};
   file_ = file;
+  // A device begins a decode, and leaves some of them to the CPU.
+  cache_.forms().GiveBack(&terms_);
   terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
   FormWish wish = cache_.forms().WishFor(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;

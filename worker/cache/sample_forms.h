@@ -59,6 +59,10 @@ class SampleForms final : public FormKeeper {
         disk_(std::move(disk)),
         idle_(row.idle),
         terms_{.job = row.job, .epoch = row.epoch} {}
+  // Gives back what was paid for the form of a file that was not decoded.
+  ~SampleForms() override { cache_.forms().GiveBack(&terms_); }
+  // REQUIRES: Begin was not called.
+  SampleForms(SampleForms&&) = default;
 
   FormWish Begin(std::span<const std::byte> file, DecodeScale scale) override;
   void End(FormAnswer answer) override;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A seek index that a device finds after a row's decode has ended.
+// A seek index that a device finds after a row's decode has ended, and decodes
+// that do not end.
 #include "worker/cache/sample_forms.h"
 
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -69,6 +71,32 @@ TEST_F(LaterFormsTest, NoneIsKeptOfARecordThatIsGone) {
   ASSERT_FALSE(cache_.Find(kept_, 7).has_value());
   later(Index());
   EXPECT_FALSE(cache_.forms().HasForm(kept_, 7));
+}
+
+class PaidFormsTest : public IdleFormsFixture {
+ protected:
+  PaidFormsTest() : IdleFormsFixture(kPlenty) {}
+};
+
+// A device leaves the decode to the CPU, which finds that the file is damaged.
+TEST_F(PaidFormsTest, WhatWasPaidForADecodeThatDoesNotEndIsGivenBack) {
+  ReadEpochs(1);
+  FormAccount& account = cache_.forms().account();
+  account.Save(std::chrono::seconds(1));
+  const Duration balance = account.balance();
+  {
+    const auto sample = cache_.Find(kept_, 7);
+    SampleForms forms(&cache_, &kept_, 7);
+    const auto begin = [&] {
+      return forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
+    };
+    ASSERT_TRUE(begin().make.pixels);
+    const Duration after_one = account.balance();
+    ASSERT_LT(after_one, balance);
+    ASSERT_TRUE(begin().make.pixels);
+    EXPECT_EQ(account.balance(), after_one);
+  }
+  EXPECT_EQ(account.balance(), balance);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ struct FormAnswer {
   bool gray = false;  // colours of the decode
 };
 
-// Called by one thread, Begin and End alternately.
+// Called by one thread. An End belongs to the last Begin, which may have none.
 class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
