@@ -175,6 +175,8 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
     ++row_;
   }
   if (row >= known_) return NextUnknown(row, column, blocks);
+  // The last wanted MCU of the row before may have been its last one.
+  if (column == 0) there_ = false;
   const bool at_entry = column % SeekIndex::kStep == 0;
   if (blocks == nullptr || column > wanted_->last_column) {
     there_ = false;

@@ -60,5 +60,27 @@ TEST(JpegFormsOfDamage, BelowTheWindowSpoilTheFormAndNotTheWindow) {
     EXPECT_EQ(made.of(kind).status().code(), absl::StatusCode::kDataLoss);
 }
 
+// A seek index leads to the entry before a window in each row, also if the
+// window reaches the right side.
+TEST(JpegFormsOfDamage, CodesLeftOfAWindowsEntriesAreNotRead) {
+  JpegDecoder decoder({});
+  const std::string sound = testing::MakeJpeg({.width = 640, .height = 100});
+  const MadeForms made = MakeFormsOf(decoder, BytesOf(sound));
+  ASSERT_TRUE(made.seek_index.ok());
+  const auto& index = dynamic_cast<const SeekIndex&>(**made.seek_index);
+  std::string damaged = sound;
+  for (uint32_t row = 0; row < index.rows(); ++row) {
+    const uint32_t begin = index.At(row, 0).bit_offset / 8 + 2;
+    const uint32_t end = index.At(row, 1).bit_offset / 8 - 2;
+    damaged.replace(index.header().layout.scan_begin + begin, end - begin,
+                    end - begin, '\0');
+  }
+  const Rect window{560, 0, 80, 100};
+  const WindowOfJpeg read =
+      DecodeJpeg(decoder, BytesOf(damaged), window, false, &index);
+  EXPECT_TRUE(read.used_form);
+  EXPECT_TRUE(read.SameAs(DecodeJpeg(decoder, BytesOf(sound), window, false)));
+}
+
 }  // namespace
 }  // namespace leat::worker
