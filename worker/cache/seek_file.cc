@@ -15,6 +15,7 @@
 #include "core/fd.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
+#include "worker/source/disk_cache/segment.h"
 #include "worker/source/faults/file_error.h"
 #include "worker/source/source.h"
 #include "worker/source/storage/storage.h"
@@ -57,19 +58,6 @@ std::vector<std::byte> HeaderOf(const Digest& fingerprint, uint64_t records,
   Store(Crc32c(std::span<const std::byte>(header.data(), kSumAt)),
         &header[kSumAt]);
   return header;
-}
-
-// Returns false if the file ends before that, or cannot be read.
-bool ReadAt(int fd, uint64_t at, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const ssize_t got =
-        pread(fd, into.data(), into.size(), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    into = into.subspan(static_cast<size_t>(got));
-    at += static_cast<uint64_t>(got);
-  }
-  return true;
 }
 
 uint64_t FormsBegin(uint64_t records) {
@@ -182,7 +170,7 @@ absl::StatusOr<int> SeekFile::OpenNow(uint64_t* records) const {
   if (!fd.open()) return FileError(errno, "open", path_);
   if (fstat(fd.get(), &info) != 0) return FileError(errno, "stat", path_);
   std::byte header[kHeaderBytes];
-  if (!ReadAt(fd.get(), 0, header))
+  if (!ReadFully(fd.get(), header, 0))
     return DataLoss("{}: {} bytes, shorter than a header", path_, info.st_size);
   ASSIGN_OR_RETURN(*records,
                    CheckHeader(header, path_, fingerprint_, codec_.version));
@@ -210,7 +198,7 @@ std::optional<std::vector<std::byte>> SeekFile::Read(uint64_t record) const {
   if (!use.ok()) return std::nullopt;
   const int fd = use->fd();
   std::byte places[2 * kPlaceBytes];
-  if (!ReadAt(fd, kHeaderBytes + kPlaceBytes * record, places))
+  if (!ReadFully(fd, places, kHeaderBytes + kPlaceBytes * record))
     return std::nullopt;
   const auto begin = Load<uint64_t>(places);
   const auto end = Load<uint64_t>(places + kPlaceBytes);
@@ -218,7 +206,7 @@ std::optional<std::vector<std::byte>> SeekFile::Read(uint64_t record) const {
       end - begin > kMaxFormBytes)
     return std::nullopt;
   std::vector<std::byte> form(end - begin);
-  if (!ReadAt(fd, begin, form)) return std::nullopt;
+  if (!ReadFully(fd, form, begin)) return std::nullopt;
   return form;
 }
 
