@@ -18,8 +18,15 @@ constexpr size_t kMaxConsumerBytes = 256;
 
 using Buffer = grpc::ByteBuffer;
 
-// Checks only the size.
+// Checks only the sizes: a request waits for its job unchecked, and counts as
+// its rows.
 absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
+  const int slots = proto.memory_id() != 0 ? proto.rows_size() : 0;
+  if (proto.samples_size() != proto.rows_size() || proto.slots_size() != slots)
+    return InvalidArgument(
+        "request {}: {} rows, {} samples, {} slots in memory {}: want as many",
+        proto.request_id(), proto.rows_size(), proto.samples_size(),
+        proto.slots_size(), proto.memory_id());
   if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
     return InvalidArgument("request {}: {} absent samples, want up to {}",
                            proto.request_id(), proto.absent_size(), kMaxAbsent);
@@ -131,8 +138,6 @@ RowsHandler::RowsHandler(std::shared_ptr<RowsShared> shared,
       stream_(std::move(stream)),
       sharing_(shared_->sharing != nullptr ? shared_->sharing->OpenStream()
                                            : nullptr) {}
-
-RowsHandler::~RowsHandler() = default;
 
 void RowsHandler::OnMessage(Buffer message) {
   v1::RowsRequest request;
@@ -363,11 +368,6 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, RowRequest request) {
   }
   RETURN_IF_ERROR(runtime->CheckRequest(request));
   if (reading != nullptr) reading->At(request.epoch, request.step);
-  if (request.slots.size() !=
-      (request.memory_id != 0 ? request.rows.size() : 0))
-    return InvalidArgument("request {}: {} rows and {} slots in memory {}",
-                           request.request_id, request.rows.size(),
-                           request.slots.size(), request.memory_id);
   if (request.memory_id != 0) {
     const absl::Status placed = Place(runtime->field_bytes(), request);
     if (absl::IsUnavailable(placed)) {

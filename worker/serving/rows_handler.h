@@ -62,7 +62,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
  public:
   RowsHandler(std::shared_ptr<RowsShared> shared,
               std::shared_ptr<RowsShared::RowsStream> stream);
-  ~RowsHandler() override;
+  ~RowsHandler() override = default;
 
   void OnMessage(grpc::ByteBuffer message) override;
   void OnGroup(FinishedGroup group) override;

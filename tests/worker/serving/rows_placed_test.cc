@@ -181,6 +181,20 @@ TEST_F(RowsPlacedTest, AnAskWithdrawnBeforeItsJobIsThereEnds) {
   Finish(*sharer.rows);
 }
 
+// While it waits, a request counts as its rows.
+TEST_F(RowsPlacedTest, AnAskOfMoreSamplesOrPlacesThanRowsDoesNotWaitForItsJob) {
+  Start();
+  fetcher_.Fail(1'000'000, Unavailable("no coordinator"));
+  std::vector<v1::RowsRequest> bad(2, MakeRequest(1, 0));
+  bad[0].mutable_request()->add_samples(1);
+  bad[1].mutable_request()->add_slots(1);
+  for (const v1::RowsRequest& each : bad) {
+    auto client = Open();
+    client->call->Write(each);
+    EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
 TEST_F(RowsPlacedTest, WrongPlacesEndOnlyTheirStream) {
   gate_.Close();
   StartSharing();
