@@ -39,7 +39,8 @@ absl::Status ForEachOfRange(uint64_t begin, uint64_t end, uint64_t step,
                             const SourceLimits& limits,
                             const std::function<absl::Status(uint64_t)>& use) {
   uint64_t count = 0;
-  for (uint64_t number = begin; number < end; number += step) {
+  for (uint64_t number = begin; number < end;
+       number += std::min(step, end - number)) {
     if (count++ % kCancelEvery == 0) RETURN_IF_ERROR(NotStopped(limits));
     RETURN_IF_ERROR(use(number));
   }

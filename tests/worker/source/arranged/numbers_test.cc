@@ -81,6 +81,12 @@ TEST_F(NumbersTest, WithoutNumbersAllSamplesAreWalked) {
   EXPECT_EQ(All({}).size(), kSamples);
 }
 
+TEST_F(NumbersTest, AStepMayBeBeyondTheLastNumber) {
+  EXPECT_THAT(All({.begin = 5, .end = 10, .step = UINT64_MAX}), ElementsAre(5));
+  EXPECT_THAT(All({.begin = 5, .end = 10, .step = 3}), ElementsAre(5, 8));
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
 TEST_F(NumbersTest, AFileThatDoesNotFitIsAnError) {
   EXPECT_THAT(ErrorOf(File<int64_t>("<i8", {3, 1000})),
               EndsWith("n.npy: samples has 1000; want numbers below 1000, the "
