@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/redaction.h"
@@ -47,12 +48,15 @@ absl::Status ForEachOfRange(uint64_t begin, uint64_t end, uint64_t step,
   return absl::OkStatus();
 }
 
-// A .npy file of whole numbers.
+// A .npy file of the numbers of samples.
 class NumberFile {
  public:
+  // `name` and `samples`: as ForEachNumber.
   static absl::StatusOr<NumberFile> Open(const std::string& uri,
+                                         const std::string& name,
+                                         uint64_t samples,
                                          const SourceLimits& limits) {
-    NumberFile opened;
+    NumberFile opened(name, samples);
     ASSIGN_OR_RETURN(opened.file_, StorageOf(limits).Open(uri));
     ASSIGN_OR_RETURN(const NumpyHeader header,
                      ReadNumpyHeader(*opened.file_, NumpyElements::kIntegers));
@@ -68,6 +72,8 @@ class NumberFile {
 
   const std::string& name() const { return file_->name(); }
 
+  // Checks the numbers on every walk: the file may be written meanwhile, and
+  // storage does not see it if its time stays the same.
   absl::Status ForEach(const SourceLimits& limits,
                        const std::function<absl::Status(uint64_t)>& use) const {
     const size_t element = SizeOf(dtype_);
@@ -82,6 +88,10 @@ class NumberFile {
         if (number < 0)
           return InvalidArgument("{}: number {} is {}: want 0 or more", name(),
                                  first + at / element, number);
+        if (static_cast<uint64_t>(number) >= samples_)
+          return Annotate(
+              NotBelow(static_cast<uint64_t>(number), dataset_, samples_),
+              name());
         RETURN_IF_ERROR(use(static_cast<uint64_t>(number)));
       }
     }
@@ -89,6 +99,11 @@ class NumberFile {
   }
 
  private:
+  NumberFile(std::string dataset, uint64_t samples)
+      : dataset_(std::move(dataset)), samples_(samples) {}
+
+  std::string dataset_;
+  uint64_t samples_;
   std::shared_ptr<const StoredFile> file_;
   DType dtype_ = DType::kInt64;
   uint64_t begin_ = 0, count_ = 0;
@@ -114,12 +129,11 @@ absl::Status CheckNoneTwice(const NumberFile& file, uint64_t samples,
 absl::Status ForEachOfFile(const std::string& uri, const std::string& name,
                            uint64_t samples, const SourceLimits& limits,
                            const std::function<absl::Status(uint64_t)>& use) {
-  ASSIGN_OR_RETURN(const NumberFile file, NumberFile::Open(uri, limits));
+  ASSIGN_OR_RETURN(const NumberFile file,
+                   NumberFile::Open(uri, name, samples, limits));
   bool ascending = true;
   uint64_t next = 0;
   RETURN_IF_ERROR(file.ForEach(limits, [&](uint64_t number) {
-    if (number >= samples)
-      return Annotate(NotBelow(number, name, samples), file.name());
     ascending = ascending && number >= next;
     next = number + 1;
     return absl::OkStatus();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/arranged/numbers.h"
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -85,6 +88,30 @@ TEST_F(NumbersTest, AStepMayBeBeyondTheLastNumber) {
   EXPECT_THAT(All({.begin = 5, .end = 10, .step = UINT64_MAX}), ElementsAre(5));
   EXPECT_THAT(All({.begin = 5, .end = 10, .step = 3}), ElementsAre(5, 8));
   EXPECT_TRUE(status_.ok()) << status_;
+}
+
+// Storage does not see it if the time of the file stays the same.
+TEST_F(NumbersTest, AFileThatIsWrittenWhileItIsReadIsCheckedAgain) {
+  std::vector<int64_t> numbers(200'000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Numbers file = File<int64_t>("<i8", numbers);
+  const std::filesystem::path path = dir_.path() + "/n.npy";
+  const auto written = std::filesystem::last_write_time(path);
+  const uint64_t samples = numbers.size();
+  std::ranges::fill(numbers, static_cast<int64_t>(samples));
+  uint64_t greatest = 0;
+  status_ = ForEachNumber(file, "cats", samples, {}, [&](uint64_t number) {
+    if (number == 0) {
+      File<int64_t>("<i8", numbers);
+      std::filesystem::last_write_time(path, written);
+    }
+    greatest = std::max(greatest, number);
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(Message(status_),
+              EndsWith("n.npy: samples has 200000; want numbers below 200000, "
+                       "the samples of dataset \"cats\""));
+  EXPECT_LT(greatest, samples);
 }
 
 TEST_F(NumbersTest, AFileThatDoesNotFitIsAnError) {
