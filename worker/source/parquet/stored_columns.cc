@@ -99,7 +99,9 @@ class ParquetColumns final : public StoredColumns {
       const ColumnValue value =
           ParquetValue(*place.unit->unit, place.row, *place.column);
       values[i] = rounded_[i] ? Rounded(value) : value;
-      if (texts_[i]) owners->push_back(std::move(place.unit));
+      // The first file may have numbers, and this one texts.
+      if (std::holds_alternative<std::string_view>(value))
+        owners->push_back(std::move(place.unit));
     }
     return absl::OkStatus();
   }

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -37,6 +39,20 @@ std::string WithoutPages(std::string file) {
   uint32_t footer = 0;
   std::memcpy(&footer, file.data() + file.size() - 8, sizeof footer);
   std::fill(file.begin() + 4, file.end() - 8 - footer, '\xff');
+  return file;
+}
+
+// Returns the file with other names of two columns.
+std::string WithNamesSwapped(std::string file, std::string_view a,
+                             std::string_view b) {
+  uint32_t footer = 0;
+  std::memcpy(&footer, file.data() + file.size() - 8, sizeof footer);
+  for (size_t at = file.size() - 8 - footer; at < file.size(); ++at)
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
+      if (file.compare(at, from.size(), from) == 0) {
+        file.replace(at, from.size(), to);
+        break;
+      }
   return file;
 }
 
@@ -174,6 +190,29 @@ TEST_F(StoredColumnsTest, AFileThatLacksTheColumnHasNoValues) {
                                                    dir_.path() + "/b.parquet"};
   EXPECT_EQ(*Where("id >= 38"), Rows(38, 40));
   EXPECT_EQ(*Where("not id < 38"), Rows(38, 50));
+}
+
+// Whatever the first file has, a text is kept while its value is used.
+TEST_F(StoredColumnsTest, ATextOfALaterFileIsKept) {
+  dir_.Write("b.parquet",
+             WithNamesSwapped(BytesOfFile("grouped"), "part", "flag"));
+  reader_.args["paths"] = std::vector<std::string>{dir_.path() + "/a.parquet",
+                                                   dir_.path() + "/b.parquet"};
+  limits_.max_unpacked_bytes = 2;  // a page makes place for the next one
+  const auto index = BuildIndex(reader_, limits_);
+  ASSERT_TRUE(index.ok()) << index.status();
+  const auto source = OpenSource(reader_, index->blob, limits_);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::vector<std::string> names = {"flag", "id"};
+  const auto columns = (*source)->OpenColumns(names);
+  ASSERT_TRUE(columns.ok()) << columns.status();
+  EXPECT_FALSE((*columns)->IsText(0));
+  std::vector<ColumnValue> values(names.size());
+  std::vector<std::shared_ptr<const void>> owners;
+  ASSERT_TRUE((*columns)->Read(kRows + 9, values, &owners).ok());
+  ASSERT_EQ(owners.size(), 1u);
+  EXPECT_EQ(std::get<std::string_view>(values[0]), "b/9");
+  EXPECT_EQ(std::get<int64_t>(values[1]), 9);
 }
 
 }  // namespace
