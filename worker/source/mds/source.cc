@@ -66,8 +66,6 @@ class MdsSource final : public FormatSource {
   absl::Status Load(const Node& reader, std::string_view blob);
 
   uint64_t num_samples() const override { return shards_.back().end; }
-  uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     const size_t shard = ShardOf(sample);
     return fmt::format("{} sample {}", files_.Shown(shard),
@@ -121,7 +119,6 @@ class MdsSource final : public FormatSource {
   const MdsOptions options_;
   const Storage& storage_;
   const uint64_t max_file_bytes_;
-  Digest fingerprint_{};
   std::vector<uint32_t> sizes_;    // of all columns; 0: differs
   std::vector<uint32_t> outputs_;  // indices of those that are read
   std::vector<MdsColumn> types_;   // of the outputs
