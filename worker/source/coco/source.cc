@@ -46,9 +46,12 @@ class CocoSource final : public FormatSource {
                        table_.at(sample).id);
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    return RecordPlace{.file = table_.files().Shown(sample),
-                       .key = std::to_string(table_.at(sample).id),
-                       .bytes = table_.files().size(sample)};
+    RecordPlace place{.file = table_.files().Shown(sample),
+                      .key = std::to_string(table_.at(sample).id)};
+    // Photos that no output needs were not looked at.
+    if (options_.Wants(CocoOutput::kImage))
+      place.bytes = table_.files().size(sample);
+    return place;
   }
   // Sizes are in the index if an output needs them.
   absl::StatusOr<int64_t> IndexedColumn(std::string_view column,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index says how many objects there are in an image.
+// The index says how many objects there are in an image, and how many bytes it
+// has if it is an output.
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@ TEST(CocoObjects, AreThoseThatTheReaderGives) {
       {"id": 2, "image_id": 1, "category_id": 5, "bbox": [0, 0, 4, 4],
        "iscrowd": 1},
       {"id": 3, "image_id": 3, "category_id": 5, "bbox": [0, 0, 4, 4]}]})");
+  std::optional<uint64_t> bytes;  // of the first image
   const auto counts = [&](std::map<std::string, Value> args) {
     args["annotations"] = annotations;
     args["root"] = dir.path() + "/photos";
@@ -40,12 +43,15 @@ TEST(CocoObjects, AreThoseThatTheReaderGives) {
     std::vector<int64_t> counts;
     for (uint64_t i = 0; i < (*source)->num_samples(); ++i)
       counts.push_back(*(*source)->IndexedColumn("objects", i));
+    bytes = (*source)->Locate(0)->bytes;
     return counts;
   };
   const Value just_ids = std::vector<std::string>{"image_id"};
   EXPECT_EQ(counts({}), (std::vector<int64_t>{2, 0, 1}));
+  EXPECT_EQ(bytes, 1u);
   EXPECT_EQ(counts({{"outputs", just_ids}, {"include_iscrowd", false}}),
             (std::vector<int64_t>{1, 0, 1}));
+  EXPECT_EQ(bytes, std::nullopt) << "no file was looked at";
 }
 
 }  // namespace
