@@ -12,6 +12,7 @@
 #include "core/redaction.h"
 #include "core/selection/condition.h"
 #include "core/status.h"
+#include "core/utf8.h"
 #include "fmt/ranges.h"
 
 namespace leat {
@@ -150,8 +151,12 @@ std::string ShownText(const Arrangement& arrangement) {
     const auto condition = Condition::Parse(arrangement.where);
     std::string where =
         condition.ok() ? condition->CanonicalText() : arrangement.where;
-    if (where.size() > kShownWhere)
-      where = where.substr(0, where.rfind(' ', kShownWhere)) + " ...";
+    if (where.size() > kShownWhere) {
+      const size_t space = where.rfind(' ', kShownWhere);
+      where = space == std::string::npos ? ToUtf8(where, kShownWhere)
+                                         : where.substr(0, space);
+      where += " ...";
+    }
     texts.push_back("where " + where);
   }
   if (IsGrouped(arrangement)) texts.push_back(ShownGroups(arrangement));

@@ -76,6 +76,8 @@ TEST(Arrangement, IsShownOnOneLine) {
   EXPECT_EQ(ShownText({.where = where}),
             "where a == 0 or a == 1 or a == 2 or a == 3 or a == 4 or a == 5 or "
             "...");
+  EXPECT_EQ(ShownText({.where = std::string(1000, 'a') + " == 1"}),
+            "where " + std::string(60, 'a') + " ...");
 }
 
 TEST(Arrangement, IsCheckedWithoutADataset) {
