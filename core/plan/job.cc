@@ -2,6 +2,7 @@
 #include "core/plan/job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/plan/enum_names.h"
@@ -65,6 +66,14 @@ std::string TextOf(const SharesFrom& shares, const JobSpec& spec,
                      Shortened(std::move(weights), " "));
 }
 
+// Returns the weights that are in force at `step`: a schedule has fewer
+// segments, as it leaves out those that change no share. REQUIRES: CheckJob is
+// OK.
+const SharesFrom& SharesAt(const JobSpec& spec, uint64_t step) {
+  return *std::prev(
+      std::ranges::upper_bound(spec.shares, step, {}, &SharesFrom::from_step));
+}
+
 // Returns "" if both deal out the same rows. REQUIRES: both are mixtures.
 std::string ShareDifference(const JobSpec& existing, const JobSpec& wanted) {
   const absl::StatusOr<ShareSchedule> a = ScheduleOf(existing),
@@ -74,8 +83,8 @@ std::string ShareDifference(const JobSpec& existing, const JobSpec& wanted) {
     return existing.shares == wanted.shares ? "" : "weights differ";
   const std::optional<uint64_t> step = FirstDifference(*a, *b);
   if (!step) return "";
-  const SharesFrom& ours = existing.shares[a->SegmentAt(*step)];
-  const SharesFrom& theirs = wanted.shares[b->SegmentAt(*step)];
+  const SharesFrom& ours = SharesAt(existing, *step);
+  const SharesFrom& theirs = SharesAt(wanted, *step);
   const size_t sources = std::min(ours.weights.size(), theirs.weights.size());
   size_t first = 0;
   // All sources are shown if there is room for them.

@@ -323,6 +323,17 @@ TEST(MixtureDifference, NamesWhatDiffers) {
   }
 }
 
+// Users may write segments that repeat the weights before them.
+TEST(MixtureDifference, ShowsTheWeightsInForceAfterSegmentsThatChangeNothing) {
+  JobSpec existing = Mixture();
+  existing.shares = {{0, {7, 2, 1}}, {10, {14, 4, 2}}, {90, {1, 1, 1}}};
+  JobSpec wanted = existing;
+  wanted.shares[2].weights = {1, 1, 0};
+  EXPECT_EQ(Difference(existing, wanted),
+            "weights at step 90 \"from step 90: web=1 books=1 code=1\" != "
+            "\"from step 90: web=1 books=1 code=0\"");
+}
+
 // A caller sees the first few of a thousand.
 TEST(MixtureDifference, IsShortHoweverManySourcesDiffer) {
   JobSpec many = Mixture(), other = Mixture();
