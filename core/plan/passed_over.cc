@@ -34,6 +34,10 @@ std::vector<PassedOver> PassedOverCounts::Take() const {
       sorted.begin(), sorted.end(),
       [](const auto& a, const auto& b) { return a.count > b.count; });
   if (sorted.size() <= kMaxPassedOver) return sorted;
+  // Add may have counted kinds as others already.
+  if (const auto known = std::ranges::find(sorted, kOthers, &PassedOver::what);
+      known != sorted.end())
+    std::rotate(known, known + 1, sorted.end());
   PassedOver others{std::string(kOthers), 0, sorted[kMaxPassedOver - 1].first};
   for (size_t i = kMaxPassedOver - 1; i < sorted.size(); ++i)
     others.count += sorted[i].count;
