@@ -138,6 +138,8 @@ RowKey JobRuntime::KeyOf(const RowOf& row) const {
              .sample = row.sample,
              .padding = has_valid_field_ && IsPadding(row)};
   if (depends_on_step_) {
+    // Steps of two epochs may be of one pass.
+    key.epoch = row.epoch;
     key.step = row.step;
     key.row = row.row;
   }

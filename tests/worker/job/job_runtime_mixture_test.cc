@@ -232,6 +232,27 @@ TEST_F(MixedRuntime, MixturesOfOtherSharesShareRows) {
   EXPECT_GT(shared, 20);
 }
 
+// A lone row may hold any sample, and two epochs may be in one pass.
+TEST_F(MixedRuntime, RowsWithDrawsForStepsAreNotSharedBetweenEpochs) {
+  JobSpec spec = Spec();
+  spec.last_batch = LastBatch::kDrop;
+  spec.mix_end = MixEnd::kFirst;
+  for (MixedSource& source : spec.sources) {
+    source.pipeline.nodes.push_back(
+        {"beta", {}, {{"per", std::string("batch")}}});
+    source.pipeline.outputs.push_back({"mixed", {3, 0}});
+  }
+  const auto job = Open(spec);
+  ASSERT_NE(job, nullptr);
+  int in_one_pass = 0;
+  for (uint32_t row = 0; row < spec.batch; ++row) {
+    const RowOf first{.epoch = 0, .row = row}, second{.epoch = 1, .row = row};
+    in_one_pass += job->PassOf(first) == job->PassOf(second);
+    EXPECT_NE(job->KeyOf(first), job->KeyOf(second)) << row;
+  }
+  EXPECT_GT(in_one_pass, 0);
+}
+
 TEST_F(MixedRuntime, TheSeedOfTheOrderIsInNoRow) {
   JobSpec spec = Spec();
   const auto job = Open(spec);
