@@ -21,6 +21,12 @@ std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
   return std::exchange(sample->form, nullptr);
 }
 
+// Arrangements of one dataset share what is kept of it, unless their records
+// are rows that are packed.
+const DatasetInfo& KeptOf(const DatasetInfo& dataset) {
+  return PacksRows(dataset.arrangement) ? dataset : StoredDataset(dataset);
+}
+
 }  // namespace
 
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
@@ -36,10 +42,7 @@ RecordPlaces RecordPlaces::Of(std::string_view job, const DatasetInfo& dataset,
                               std::vector<ValueType> types, bool supplied,
                               const RuntimeContext& context) {
   RecordPlaces places;
-  // Arrangements of one dataset share what is kept of it, unless their records
-  // are rows that are packed.
-  const DatasetInfo& stored =
-      PacksRows(dataset.arrangement) ? dataset : StoredDataset(dataset);
+  const DatasetInfo& stored = KeptOf(dataset);
   places.key = DatasetKeyOf(stored.fingerprint, reader);
   places.root = RootOf(reader);
   places.types = std::move(types);
@@ -77,6 +80,7 @@ RecordReader::RecordReader(const Digest& plan_hash, const DatasetInfo& dataset,
                            const RuntimeContext* context)
     : plan_hash_(plan_hash),
       dataset_(dataset),
+      kept_(KeptOf(dataset)),
       first_(first),
       context_(context),
       places_(std::move(places)),

@@ -178,16 +178,16 @@ class RecordReader {
     return dataset_.shards.ShardOf(sample - first_);
   }
   // Returns where caches keep a sample's record: under the number and the shard
-  // that it has in the dataset that is stored, which other datasets may arrange.
+  // that it has in kept_.
   SampleCache::Record Kept(uint64_t sample, uint64_t record) const {
     return {.number = record,
-            .shard = dataset_.base == nullptr
-                         ? ShardOf(sample)
-                         : dataset_.base->shards.ShardOf(record)};
+            .shard = &kept_ == &dataset_ ? ShardOf(sample)
+                                         : kept_.shards.ShardOf(record)};
   }
 
   const Digest& plan_hash_;
   const DatasetInfo& dataset_;
+  const DatasetInfo& kept_;  // whose records caches keep
   const uint64_t first_;
   const RuntimeContext* const context_;
   const RecordPlaces places_;

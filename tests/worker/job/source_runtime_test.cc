@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job/source_runtime.h"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/plan/checked_job.h"
+#include "tests/worker/image/base/stored_image.h"
 #include "tests/worker/job/job_fixture.h"
 
 namespace leat::worker {
@@ -48,6 +53,30 @@ TEST_F(SourceRuntimeTest, AnIndexOfAnotherNumberOfSamplesIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(source.status()));
   EXPECT_EQ(Message(source.status()),
             "job job: its index has 7 samples, its dataset 6");
+}
+
+// The base has one shard, and the packed rows have two.
+TEST_F(SourceRuntimeTest, CachesKeepPackedRowsByTheShardsOfThese) {
+  for (const char c : std::string("abcdef"))
+    dir_.Write(std::string("k/") + c + ".jpg", std::string(150'000, c));
+  FakeJob job = Job();
+  DatasetInfo& dataset = job.info.datasets[0];
+  dataset.id = "packed";
+  dataset.shards = *ShardTable::Uniform(6, 6);
+  dataset.base = std::make_shared<const DatasetInfo>(dataset);
+  dataset.arrangement = "pack(how=cut)\n";
+  dataset.shards = *ShardTable::Uniform(6, 3);
+  const auto source = Open(job, job);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const RecordReader& records = (*source)->records();
+  for (uint64_t sample = 0; sample < 6; ++sample)
+    ASSERT_TRUE(records.Read({.sample = sample}).ok()) << sample;
+  cache_.SetOwned("packed", {true, false});
+  const std::vector<std::byte> large(200'000);
+  cache_.Put(cache_.Open(HashOf("other"), "other", "other", 1), {.number = 0},
+             StoredImage(large, 1));
+  for (uint64_t sample = 0; sample < 6; ++sample)
+    EXPECT_EQ(records.FindKept(sample).has_value(), sample < 3) << sample;
 }
 
 }  // namespace
