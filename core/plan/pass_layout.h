@@ -47,7 +47,6 @@ class PassLayout final : public Layout {
   // Rows of part `block`'s block that hold a sample of their own.
   uint64_t rows_in(uint64_t epoch, uint64_t step, uint32_t block) const;
   uint32_t block_rows() const { return block_rows_; }
-  uint32_t num_parts() const { return num_parts_; }
   // How many runs a batch walks at a time.
   uint32_t num_runs() const { return mix_ ? 1 : num_parts_; }
 
