@@ -343,8 +343,6 @@ Scheduler::Stats Scheduler::stats() const {
   return stats;
 }
 
-int Scheduler::threads() const { return state_->options.threads; }
-
 bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
   while (state_->OwesRows())

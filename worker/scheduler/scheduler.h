@@ -200,7 +200,6 @@ class Scheduler {
     uint64_t groups_unsent_limit = 0;
   };
   Stats stats() const;
-  int threads() const;
   // Waits until no row waits or is in work, and no stage is being finished.
   // Returns false if that was not so by `deadline`.
   bool WaitIdle(MonotonicTime deadline);
