@@ -178,6 +178,7 @@ TEST_F(RowsPlacedTest, AnAskWithdrawnBeforeItsJobIsThereEnds) {
   ASSERT_TRUE(sharer.call().Read(&response));
   EXPECT_TRUE(response.request_ended());
   EXPECT_EQ(response.request_id(), 5u);
+  sharer.rows->context.TryCancel();
   Finish(*sharer.rows);
 }
 
