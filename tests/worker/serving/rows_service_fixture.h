@@ -26,7 +26,7 @@ namespace leat::worker {
 using Call = grpc::ClientReaderWriter<v1::RowsRequest, v1::RowsResponse>;
 
 inline constexpr uint32_t kBatch = 64;
-inline constexpr size_t kFiles = 512;
+inline constexpr size_t kFiles = 192;
 inline constexpr size_t kRowBytes = kFakeImageBytes + 4;
 
 // Delays every row until told, so that work is in progress.
