@@ -27,6 +27,8 @@ const DatasetInfo& KeptOf(const DatasetInfo& dataset) {
   return PacksRows(dataset.arrangement) ? dataset : StoredDataset(dataset);
 }
 
+const DatasetInfo& KeptOf(DatasetInfo&& dataset) = delete;
+
 }  // namespace
 
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
