@@ -55,9 +55,9 @@ std::string BashReply(const Values& values) {
     case Values::Of::kFiles:
       return "_leat_files";
     case Values::Of::kNames:
-      return fmt::format("_leat_words \"$(_leat_names {})\"", values.kind);
+      return fmt::format("_leat_offer {}", values.kind);
     case Values::Of::kNamesOfKind:
-      return "_leat_words \"$(_leat_names \"${args[0]}\")\"";
+      return "_leat_offer \"${args[0]}\"";
     case Values::Of::kNothing:
       break;
   }
@@ -75,10 +75,19 @@ constexpr std::string_view kNamesFunction = R"(_leat_names() {
 }
 )";
 
+// compgen -W expands its words, so it gets none of the service's names: one may
+// hold a command. A name is offered as the shell must be given it.
 constexpr std::string_view kBashHead = R"(# bash completion of leat
 {names}_leat_words() {{
   local IFS=$' \t\n'
   COMPREPLY=($(compgen -W "$1" -- "$cur"))
+}}
+_leat_offer() {{
+  local name
+  while IFS= read -r name; do
+    printf -v name %q "$name"
+    if [[ $name == "$cur"* ]]; then COMPREPLY+=("$name"); fi
+  done < <(_leat_names "$1")
 }}
 _leat_files() {{
   local IFS=$'\n'

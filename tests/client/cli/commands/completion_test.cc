@@ -104,6 +104,18 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
               HasSubstr("/etc/passwd"));
 }
 
+TEST_F(Completion, BashOffersNamesThatTheShellWouldExpand) {
+  if (!Installed("bash")) GTEST_SKIP() << "bash is not installed";
+  const std::string script = Script("bash");
+  const std::string made = folder_ / "made";
+  std::ofstream(folder_ / "leat")
+      << "#!/bin/sh\nprintf '%s\\n' '$(touch " << made << ")' 'my data'\n";
+  EXPECT_EQ(Bash(script, "leat get datasets \"\""),
+            "\\$\\(touch\\ " + made + "\\) my\\ data\n");
+  EXPECT_EQ(Bash(script, "leat refresh dataset my"), "my\\ data\n");
+  EXPECT_FALSE(std::filesystem::exists(made));
+}
+
 TEST_F(Completion, ZshAcceptsTheScript) {
   if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
   const std::string script = Script("zsh");
