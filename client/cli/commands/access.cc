@@ -16,8 +16,10 @@ absl::StatusOr<int> CreateToken(Session& session) {
   if (options.role.empty())
     return InvalidArgument(
         "create: --role is missing: want viewer, trainer, worker or operator");
-  ASSIGN_OR_RETURN(const absl::Duration lifetime,
-                   ParseLifetimeFlag("--expires", options.expires));
+  absl::Duration lifetime;  // zero: until it is revoked
+  if (session.line().Given("--expires")) {
+    ASSIGN_OR_RETURN(lifetime, ParseLifetimeFlag("--expires", options.expires));
+  }
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   ASSIGN_OR_RETURN(const std::string text,
                    connection->admin().CreateAccessToken(

@@ -142,8 +142,10 @@ absl::StatusOr<int> RunHealth(Session& session) {
     return InvalidArgument(
         "{}: which finding? want a code, as \"leat health\" shows them",
         options.kind);
-  ASSIGN_OR_RETURN(const absl::Duration lifetime,
-                   ParseLifetimeFlag("--for", options.expires));
+  absl::Duration lifetime;  // zero: until it is unmuted
+  if (session.line().Given("--for")) {
+    ASSIGN_OR_RETURN(lifetime, ParseLifetimeFlag("--for", options.expires));
+  }
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
   const bool mute = options.kind == "mute";

@@ -41,7 +41,6 @@ absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
 
 absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
                                                  std::string_view text) {
-  if (text.empty()) return absl::ZeroDuration();
   absl::Duration lifetime;
   uint32_t days = 0;
   const char* const end = text.data() + text.size();
@@ -51,7 +50,8 @@ absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
   else if (!absl::ParseDuration(std::string(text), &lifetime))
     lifetime = absl::ZeroDuration();
   if (lifetime < absl::Seconds(1))
-    return InvalidArgument("{} {}: want a time such as 90d or 12h", flag, text);
+    return InvalidArgument("{} \"{}\": want a time such as 90d or 12h", flag,
+                           text);
   return lifetime;
 }
 

@@ -124,7 +124,7 @@ class Session {
 absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
                                              std::string_view text);
 
-// The same for a time that may be days: "90d", "12h". Empty: zero.
+// The same for a time that may be days: "90d", "12h".
 absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
                                                  std::string_view text);
 

@@ -41,6 +41,9 @@ TEST(AccessCommand, WhatIsMissingOrWrongIsNamed) {
       {{"access", "create", "--role", "viewer", "--expires", "90"}, "90d"},
       {{"access", "create", "--role", "viewer", "--expires", "-1h"}, "90d"},
       {{"access", "create", "--role", "viewer", "--expires", "d"}, "90d"},
+      // As "$(cat lifetime)" is where there is no such file.
+      {{"access", "create", "--role", "viewer", "--expires", ""},
+       "--expires \"\": want"},
       {{"access", "revoke"}, "an id or a name"},
   };
   for (const auto& [command, part] : table) {

@@ -162,7 +162,9 @@ TEST(Health, MutesForATime) {
                           "unmute WORKER_LOST"));
   EXPECT_EQ(shell.Run({"health", "mute"}), 2);
   EXPECT_EQ(shell.Run({"health", "mute", "A", "--for", "long"}), 2);
-  EXPECT_THAT(shell.err, HasSubstr("--for long"));
+  EXPECT_THAT(shell.err, HasSubstr("--for \"long\""));
+  EXPECT_EQ(shell.Run({"health", "mute", "A", "--for", ""}), 2);
+  EXPECT_THAT(shell.err, HasSubstr("--for \"\": want"));
   EXPECT_EQ(shell.Run({"health", "show", "A"}), 2);
   shell.service.failing = {PermissionDenied("operators only")};
   EXPECT_EQ(shell.Run({"health", "mute", "A"}), 5);
