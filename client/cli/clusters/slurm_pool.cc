@@ -93,6 +93,14 @@ void PlanArrays(const std::map<uint64_t, Array>& arrays, uint64_t desired,
 
 }  // namespace
 
+absl::Status CheckSlurmPool(std::string_view pool) {
+  if (!pool.ends_with("-coordinator")) return absl::OkStatus();
+  return InvalidArgument(
+      "pool \"{}\": its workers' jobs would be named as another pool's "
+      "coordinator: want a name that does not end in -coordinator",
+      pool);
+}
+
 std::string SlurmJobName(std::string_view pool) {
   return fmt::format("leat-{}", pool);
 }

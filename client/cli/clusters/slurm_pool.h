@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace leat::cli {
@@ -43,6 +44,9 @@ std::vector<std::string> QueueCommand(std::string_view job_name);
 // kInternal: an unreadable line (names it).
 absl::StatusOr<std::vector<SlurmTasks>> ParseQueue(std::string_view text);
 
+// Slurm knows jobs by their names alone. kInvalidArgument: the jobs of the pool's
+// workers would have the name of another pool's coordinator.
+absl::Status CheckSlurmPool(std::string_view pool);
 // Returns "leat-cpu".
 std::string SlurmJobName(std::string_view pool);
 std::string CoordinatorJobName(std::string_view pool);

@@ -42,6 +42,7 @@ constexpr size_t kTokenBytes = 32;
 
 absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
   RETURN_IF_ERROR(CheckPoolName(options.name));
+  RETURN_IF_ERROR(CheckSlurmPool(options.name));
   SlurmService service{options.name, options.min_workers.value_or(1),
                        options.max_workers.value_or(0), options.slurm};
   SlurmOptions& slurm = service.options;
@@ -316,6 +317,7 @@ absl::StatusOr<bool> EndTasks(Session& session, const std::string& pool,
 absl::StatusOr<int> Down(Session& session) {
   const std::string& pool = session.options().name;
   RETURN_IF_ERROR(CheckPoolName(pool));
+  RETURN_IF_ERROR(CheckSlurmPool(pool));
   RETURN_IF_ERROR(EndCoordinators(session, pool));
   // A task that waited when the queue was read may start before it is
   // cancelled, so the queue is read until it holds nothing to end.
