@@ -290,6 +290,8 @@ absl::StatusOr<Local> InspectLocal(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     if (IsPattern(path)) return Local{std::nullopt, true};
+    if (status.type() == fs::file_type::none)
+      return FailedPrecondition("{}: {}", path, error.message());
     return NotFound("{}: no such file or folder", path);
   }
   if (fs::is_directory(status)) return InspectFolder(path);

@@ -201,7 +201,8 @@ absl::StatusOr<int> RunMan(Session& session) {
   const fs::path folder = session.options().path;
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!fs::is_directory(folder))
+  std::error_code none;  // why there is no folder is in `error`
+  if (!fs::is_directory(folder, none))
     return FailedPrecondition(
         "{}: {}; want a folder, or a path where one can be made",
         folder.string(), error ? error.message() : "it is a file");

@@ -61,6 +61,8 @@ absl::StatusOr<std::string> LabelsOf(const std::string& images) {
 absl::StatusOr<std::vector<Part>> PartsOf(const ConvertOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(options.input, error);
+  if (status.type() == fs::file_type::none)
+    return FailedPrecondition("{}: {}", options.input, error.message());
   if (!fs::exists(status)) {
     return NotFound("{}: no such file or folder", options.input);
   }
@@ -180,8 +182,11 @@ absl::Status CheckOutput(const ConvertOptions& options, bool of_folder) {
   if (options.output.empty())
     return InvalidArgument("OUTPUT is empty: want a folder to make");
   std::error_code error, of_input;
+  const fs::path output = fs::absolute(options.output, error);
+  if (error)
+    return FailedPrecondition("{}: {}", options.output, error.message());
   const fs::path below =
-      fs::weakly_canonical(fs::absolute(options.output), error)
+      fs::weakly_canonical(output, error)
           .lexically_relative(fs::canonical(options.input, of_input));
   if (!of_folder || error || of_input || below.empty() || below == "." ||
       *below.begin() == "..")

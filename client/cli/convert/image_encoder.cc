@@ -99,9 +99,9 @@ std::string ImageExtension(const std::string& file) {
   const std::string_view bytes = file;
   if (bytes.starts_with("\xff\xd8\xff"sv)) return "jpg";
   if (bytes.starts_with("\x89PNG\r\n\x1a\n"sv)) return "png";
-  if (bytes.starts_with("RIFF"sv) && bytes.substr(8, 4) == "WEBP"sv) {
+  if (bytes.starts_with("RIFF"sv) && bytes.size() >= 12 &&
+      bytes.substr(8, 4) == "WEBP"sv)
     return "webp";
-  }
   if (bytes.starts_with("BM"sv)) return "bmp";
   for (const std::string_view magic :
        {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {

@@ -197,6 +197,9 @@ TEST_F(Inspecting, OtherFilesAreSaidToBeNothingKnown) {
   EXPECT_EQ(shell_.Run({"inspect", "/dev/null"}), kWrongUse);
   EXPECT_EQ(shell_.Run({"inspect", Write("empty.jpg", "")}), kUnhealthy);
   EXPECT_EQ(shell_.Run({"inspect", folder_ / "none.tar"}), kNotFound);
+  std::filesystem::create_symlink("round", folder_ / "round");
+  EXPECT_EQ(shell_.Run({"inspect", folder_ / "round"}), kFailed);
+  EXPECT_THAT(shell_.err, HasSubstr("Too many levels of symbolic links"));
 }
 
 // --- Datasets, which the worker lists ---------------------------------------

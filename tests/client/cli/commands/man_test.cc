@@ -105,6 +105,8 @@ TEST(ManPages, AreWrittenAndReadWell) {
   Shell shell;
   EXPECT_EQ(shell.Run({"man", "/proc/self/comm/man1"}), 1);
   EXPECT_THAT(shell.err, HasSubstr("/proc/self/comm/man1: Not a directory"));
+  EXPECT_EQ(shell.Run({"man", "/tmp/" + std::string(300, 'x')}), 1);
+  EXPECT_THAT(shell.err, HasSubstr("x: File name too long"));
   // A folder that is missing is made.
   ASSERT_EQ(shell.Run({"man", folder}), 0) << shell.err;
   size_t files = 0;

@@ -81,6 +81,10 @@ TEST_F(Converting, AFailureNamesFileAndRecordAndLeavesNothing) {
   EXPECT_THAT(Run({Path("photos"), Path("out"), "--to", "caffe2"}),
               HasSubstr("photos/c/wrong.jpg: 16 bytes that begin as no image"));
   fs::remove(Path("photos/c/wrong.jpg"));
+  dir_.Write("photos/c/short.webp", "RIFF");
+  EXPECT_THAT(Run({Path("photos"), Path("out"), "--to", "caffe2"}),
+              HasSubstr("photos/c/short.webp: 4 bytes that begin as no image"));
+  fs::remove(Path("photos/c/short.webp"));
   fs::create_symlink("nowhere", Path("photos/c/gone.jpg"));
   EXPECT_THAT(Run({Path("photos"), Path("out"), "--to", "tfrecord"}),
               HasSubstr("photos/c/gone.jpg: cannot be read: No such file"));
@@ -121,8 +125,11 @@ TEST_F(Converting, WhatCannotBeWrittenSaysWhy) {
   for (const char* here : {".", "./", "../here", "x/.."})
     EXPECT_THAT(Run({photos, here, "--to", "tfrecord"}),
                 HasSubstr("is the folder that you are in"));
-  fs::current_path(before);
   EXPECT_THAT(Names("here"), IsEmpty());
+  fs::remove(Path("here"));
+  EXPECT_THAT(Run({photos, "out", "--to", "tfrecord"}),
+              HasSubstr("out: No such file or directory"));
+  fs::current_path(before);
 }
 
 TEST_F(Converting, WrongUseIsSaid) {
@@ -145,6 +152,9 @@ TEST_F(Converting, WrongUseIsSaid) {
   EXPECT_THAT(Run({Path("gone"), out, "--to", "tfrecord"}),
               HasSubstr("gone: no such file"));
   EXPECT_EQ(exit_code_, kNotFound);
+  fs::create_symlink("round", Path("round"));
+  EXPECT_THAT(Run({Path("round"), out, "--to", "tfrecord"}),
+              HasSubstr("round: Too many levels of symbolic links"));
   EXPECT_THAT(Run({"/dev/null", out, "--to", "tfrecord"}),
               HasSubstr("/dev/null: a character device, want a folder of "
                         "images or an idx file"));
