@@ -29,6 +29,8 @@ double PlaceSeconds(const Json& stage, std::string_view field) {
   return Number(stage, field) / 1e9 / places;
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 std::string Lower(std::string_view text) {
   std::string lower;
   for (const char c : text)
@@ -48,13 +50,30 @@ absl::StatusOr<size_t> ColumnFor(const std::vector<Column>& columns,
                          wanted, titles);
 }
 
+// Returns the number that the text begins with, in seconds if it is an age such
+// as "3h12m". REQUIRES: it begins with a digit.
+double NumberIn(const std::string& text) {
+  double sum = 0;
+  for (const char* at = text.c_str(); IsDigit(*at);) {
+    char* end = nullptr;
+    const double value = std::strtod(at, &end);
+    const double unit = *end == 'd'   ? 24 * 3600
+                        : *end == 'h' ? 3600
+                        : *end == 'm' ? 60
+                                      : 1;
+    sum += value * unit;
+    if (unit == 1) break;
+    at = end + 1;
+  }
+  return sum;
+}
+
 // Sorts numbers in descending order, then texts in ascending order, then empty
-// cells.
+// cells. A text such as "infra" or "nan" is no number.
 bool ComesBefore(const Cell& a, const Cell& b) {
   const auto number = [](const Cell& cell) -> std::pair<int, double> {
-    char* end = nullptr;
-    const double value = std::strtod(cell.text.c_str(), &end);
-    if (end != cell.text.c_str()) return {0, -value};
+    if (!cell.text.empty() && IsDigit(cell.text.front()))
+      return {0, -NumberIn(cell.text)};
     return {cell.text == "-" || cell.text.empty() ? 2 : 1, 0};
   };
   const auto left = number(a), right = number(b);

@@ -62,6 +62,29 @@ TEST(Top, SortsByAColumnAndShowsTheFirstRows) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("name, state, rate"));
 }
 
+TEST(Top, SortsAgesByTheirTime) {
+  Json jobs = Json::array();
+  for (const char* created :
+       {"1970-01-12T13:46:00Z", "1970-01-12T13:01:00Z", "1970-01-12T09:45:00Z",
+        "1970-01-12T09:00:00Z", "1970-01-02T00:00:00Z"})
+    jobs.push_back(
+        {{"job", {{"spec", {{"name", fmt::format("j{}", jobs.size())}}}}},
+         {"created_at", created}});
+  Top top({.kind = "jobs", .sort = "age"});
+  // These are 10d13h, 4h46m, 4h1m, 45m and 40s.
+  EXPECT_THAT(top.Next({{"jobs", std::move(jobs)}}, kBegin)->names,
+              ElementsAre("j4", "j3", "j2", "j1", "j0"));
+}
+
+TEST(Top, SortsNamesThatLookLikeNumbersAsTexts) {
+  Json workers = Json::array();
+  for (const char* name : {"nan", "node", "infra", "a"})
+    workers.push_back({{"name", name}});
+  Top top({.kind = "workers", .sort = "name"});
+  EXPECT_THAT(top.Next({{"workers", std::move(workers)}}, kBegin)->names,
+              ElementsAre("a", "infra", "nan", "node"));
+}
+
 TEST(Top, TenThousandWorkersAreOneScreen) {
   std::vector<std::pair<double, uint64_t>> many(10'000, {1, 0});
   Top top({.kind = "workers"});
