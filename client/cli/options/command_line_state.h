@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,29 @@ inline CLI::Validator NotNegative() {
           },
           ""};
 }
+
+// Takes the zeros in front of a whole number away: CLI11 reads "010" as an octal
+// number, and step 00340 is step 340.
+inline CLI::Validator WithoutZeros() {
+  return {[](std::string& word) {
+            const size_t first = word.find_first_not_of('0');
+            if (first != std::string::npos && word[first] >= '1' &&
+                word[first] <= '9')
+              word.erase(0, first);
+            return std::string();
+          },
+          ""};
+}
+
+// The type of an option's single values.
+template <class T>
+struct SingleOf {
+  using Type = T;
+};
+template <class T>
+struct SingleOf<std::optional<T>> : SingleOf<T> {};
+template <class T>
+struct SingleOf<std::vector<T>> : SingleOf<T> {};
 
 // The help says the bounds in its own words.
 template <class T>
@@ -77,6 +102,8 @@ struct CommandLine::State {
                    Values known = {}) {
     CLI::Option* option = command->add_option(flags, value, text);
     if (!type.empty()) option->type_name(type);
+    if constexpr (std::is_integral_v<typename SingleOf<T>::Type>)
+      option->transform(WithoutZeros());
     values[option] = std::move(known);
     return option;
   }

@@ -40,6 +40,21 @@ TEST(Numbers, BelowZeroAreRefusedInFewWords) {
     }
 }
 
+TEST(Numbers, WithZerosInFrontAreDecimal) {
+  Shell shell;
+  shell.service.explained = "[]";
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--epoch", "08", "--step", "00340",
+                       "--row", "001"}),
+            0)
+      << shell.err;
+  EXPECT_EQ(shell.Run({"why", "resnet50", "--epoch", "000", "--step", "0x10"}),
+            0);
+  EXPECT_THAT(shell.service.calls,
+              ::testing::ElementsAre("explain resnet50 8 340 1",
+                                     "explain resnet50 0 16 all"));
+  EXPECT_EQ(shell.Run({"top", "--rows", "0"}), 2);
+}
+
 TEST(Help, NamesTheNearestCommand) {
   Shell shell;
   EXPECT_EQ(shell.Run({"help", "gett"}), 2);
