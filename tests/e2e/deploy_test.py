@@ -29,9 +29,10 @@ class DeployTest(unittest.TestCase):
         (self.bin / name).write_text(f"#!/bin/bash\n{script}\n")
         (self.bin / name).chmod(0o755)
 
-    def run_script(self, *argv, path="", **environment):
+    def run_script(self, *argv, path="", cwd=None, **environment):
         return subprocess.run([str(self.root / argv[0]), *map(str, argv[1:])], capture_output=True, text=True,
-                              timeout=100, env={"PATH": path or str(self.bin), "HOME": str(self.root), **environment})
+                              timeout=100, cwd=cwd,
+                              env={"PATH": path or str(self.bin), "HOME": str(self.root), **environment})
 
     def assert_says(self, done, code, *texts):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
@@ -162,6 +163,17 @@ class DeployTest(unittest.TestCase):
             self.assert_says(done, 2, "install-dependencies: ")
         for words in (("/nowhere",), ("--what",), (self.root, self.root)):
             self.assert_says(self.run_script("deploy/demo", *words), 2, "demo: ")
+
+    def test_the_demo_writes_below_the_folder_that_it_is_called_in(self):
+        python = self.root / "build/demo-venv/bin/python"
+        python.parent.mkdir(parents=True)
+        for script, text in ((python, 'printf "%s\\n" "$@"'), (self.root / "deploy/install-dependencies", ""),
+                             (self.root / "deploy/build-tree", "")):
+            script.write_text(f"#!/bin/bash\n{text}\n")
+            script.chmod(0o755)
+        done = self.run_script("deploy/demo", "--epochs", "1", "--out", "my sheet", cwd=self.bin)
+        self.assert_says(done, 0)
+        self.assertIn(f"--epochs\n1\n--out\n{self.bin.resolve()}/my sheet\n", done.stdout)
 
     @unittest.skipUnless(os.getuid() == 0, "only root can become somebody who may not write")
     def test_a_checkout_that_may_not_be_written_to_is_said(self):
