@@ -69,14 +69,17 @@ absl::StatusOr<int> Run(Session& session) {
 absl::StatusOr<int> FollowPool(
     Session& session, const std::string& pool, bool once,
     const std::function<absl::Status(const Json& pool)>& make) {
+  const auto can_print = [&session] {
+    return session.environment().out->good();
+  };
   absl::Duration pause = absl::Seconds(1);
-  while (true) {
+  while (can_print()) {
     absl::Status last;
     const auto on_pool = [&](const std::string& text) {
       const absl::StatusOr<Json> parsed = ParseObject(text, "pool");
       last = parsed.ok() ? make(*parsed) : parsed.status();
       if (!last.ok()) session.Say(Message(last));
-      return !once;
+      return !once && can_print();
     };
     const absl::StatusOr<Connection*> connection = session.Connect();
     const absl::Status watched =
@@ -99,6 +102,7 @@ absl::StatusOr<int> FollowPool(
     session.environment().pause(pause);
     pause = std::min(kMaxPause, pause * 2);
   }
+  return kGood;  // no reader is left, which RunCli says
 }
 
 absl::StatusOr<int> RunPool(Session& session) {

@@ -64,6 +64,17 @@ TEST(PoolCommand, WatchPrintsEachChangeAndWaitsForACoordinatorThatIsAway) {
       ElementsAre("pool-watch cpu", "pool-watch cpu", "pool-watch cpu"));
 }
 
+TEST(PoolCommand, WatchEndsWhenNothingCanBePrinted) {
+  Shell shell;
+  shell.full = true;
+  shell.service.pools_seen = {R"({"name": "cpu", "max": 8, "desired": 2})",
+                              R"({"name": "cpu", "max": 8, "desired": 5})"};
+  shell.service.failing = {absl::OkStatus(),
+                           absl::PermissionDeniedError("no viewer")};
+  EXPECT_EQ(shell.Run({"pool", "watch", "cpu", "-o", "jsonl"}), kFailed);
+  EXPECT_THAT(shell.err, HasSubstr("standard output takes no more"));
+}
+
 TEST(PoolCommand, PoolsAreListedWithTheirReasons) {
   Shell shell;
   EXPECT_EQ(shell.Run({"get", "pools", "-o", "wide"}), kGood) << shell.err;
