@@ -96,13 +96,23 @@ _leat_files() {{
 }}
 _leat() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
+  # bash makes three words of --flag=value.
+  if [[ $cur == = ]]; then
+    cur=
+  elif [[ $prev == = ]]; then
+    prev=${{COMP_WORDS[COMP_CWORD-2]}}
+  fi
   local i word command=
   local -a args=()
   local valued=' {valued} '
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${{COMP_WORDS[i]}}
     case $word in
-      -*) if [[ $valued == *" $word "* ]]; then ((i++)); fi ;;
+      -*)
+        if [[ $valued == *" $word "* ]]; then
+          ((i++))
+          if [[ ${{COMP_WORDS[i]}} == = ]]; then ((i++)); fi
+        fi ;;
       *) if [[ -z $command ]]; then command=$word; else args+=("$word"); fi ;;
     esac
   done

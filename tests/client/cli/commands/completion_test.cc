@@ -95,6 +95,10 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
   EXPECT_EQ(Bash(script, "leat health m"), "mute\n");
   EXPECT_EQ(Bash(script, "leat --coordinator x:1 get -o json w"), "workers\n");
   EXPECT_EQ(Bash(script, "leat --color al"), "always\n");
+  EXPECT_EQ(Bash(script, "leat --color = al"), "always\n");
+  EXPECT_EQ(Bash(script, "leat get --output ="),
+            "table wide json jsonl yaml csv name\n");
+  EXPECT_EQ(Bash(script, "leat --color = always get w"), "workers\n");
   EXPECT_EQ(Bash(script, "leat log-level --worker \"\""),
             "workers-a workers-b\n");
   EXPECT_EQ(Bash(script, "leat delete job x --y"), "--yes\n");
