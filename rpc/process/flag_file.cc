@@ -18,6 +18,7 @@
 #include "core/json.h"
 #include "core/pipeline/arguments.h"
 #include "core/status.h"
+#include "rpc/process/decimal_option.h"
 
 namespace leat::rpc {
 namespace {
@@ -212,6 +213,9 @@ FlagFile::FlagFile(CLI::App* app) : app_(app) {
     if (key == "help" || key == "version") continue;
     options_.emplace(key, option);
     if (option->get_configurable()) defaults_.emplace(key, DefaultOf(option));
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT") || type.starts_with("UINT"))
+      option->transform(WithoutZeros());
   }
   app->add_option("--config", path_,
                   "YAML file with these flags, without their dashes; what the "

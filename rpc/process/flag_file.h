@@ -48,8 +48,8 @@ class FlagFile {
   static constexpr size_t kMaxBytes = 1 << 20;
 
   // Adds --config, --check-config and --print-config to `app`, which outlives
-  // this, and makes its help name values in plain words. REQUIRES: `app` has
-  // all of its other flags.
+  // this, makes its help name values in plain words, and its whole numbers
+  // decimal. REQUIRES: `app` has all of its other flags.
   explicit FlagFile(CLI::App* app);
 
   // Sets the flags that the command line does not set from the file. Without

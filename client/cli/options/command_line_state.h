@@ -18,6 +18,7 @@
 #include "client/cli/options/command_line.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
+#include "rpc/process/decimal_option.h"
 
 namespace leat::cli {
 
@@ -38,19 +39,6 @@ inline CLI::Validator NotNegative() {
             return word.starts_with('-')
                        ? fmt::format("\"{}\": want 0 or more", Printable(word))
                        : std::string();
-          },
-          ""};
-}
-
-// Takes the zeros in front of a whole number away: CLI11 reads "010" as an octal
-// number, and step 00340 is step 340.
-inline CLI::Validator WithoutZeros() {
-  return {[](std::string& word) {
-            const size_t first = word.find_first_not_of('0');
-            if (first != std::string::npos && word[first] >= '1' &&
-                word[first] <= '9')
-              word.erase(0, first);
-            return std::string();
           },
           ""};
 }
@@ -103,7 +91,7 @@ struct CommandLine::State {
     CLI::Option* option = command->add_option(flags, value, text);
     if (!type.empty()) option->type_name(type);
     if constexpr (std::is_integral_v<typename SingleOf<T>::Type>)
-      option->transform(WithoutZeros());
+      option->transform(rpc::WithoutZeros());
     values[option] = std::move(known);
     return option;
   }

@@ -114,7 +114,7 @@ TEST(DaemonFlags, AreReadFromTheCommandLine) {
   AddProcessFlags(kHelp, &app, &flags);
   FlagFile file(&app);
   std::string words[] = {
-      "leat-test",    "--max-connections", "7",          "--tls-cert",
+      "leat-test",    "--max-connections", "0070",       "--tls-cert",
       "cert.pem",     "--insecure",        "--ready-fd", "5",
       "--no-seccomp", "--log-level",       "warn"};
   std::vector<char*> argv;
@@ -122,7 +122,7 @@ TEST(DaemonFlags, AreReadFromTheCommandLine) {
   EXPECT_EQ(
       ParseCommandLine(&app, &file, static_cast<int>(argv.size()), argv.data()),
       std::nullopt);
-  EXPECT_EQ(flags.max_connections, 7);
+  EXPECT_EQ(flags.max_connections, 70);
   EXPECT_EQ(flags.tls.cert, "cert.pem");
   EXPECT_TRUE(flags.insecure);
   EXPECT_EQ(flags.ready_fd, 5);
