@@ -27,6 +27,16 @@ size_t PathOf(std::string_view url) {
   return std::min(url.find('/', host + 3), url.size());
 }
 
+// Returns the header Host of a request to `url`: libcurl leaves the scheme's own
+// port out.
+std::string HostOf(std::string_view url) {
+  const size_t host = url.find("://") + 3;
+  std::string_view out = url.substr(host, PathOf(url) - host);
+  const std::string_view port = url.starts_with("https") ? ":443" : ":80";
+  if (out.ends_with(port)) out.remove_suffix(port.size());
+  return std::string(out);
+}
+
 absl::Status CheckEndpoint(std::string_view endpoint) {
   const bool http =
       endpoint.starts_with("http://") || endpoint.starts_with("https://");
@@ -106,10 +116,9 @@ HttpRequest Target::Request(bool head, WallTime now) const {
   const Credentials keys = account->credentials();
   if (keys.empty()) return out;
   const std::string date = SigningTime(now);
-  const size_t host = url.find("://") + 3;
   SignedRequest request = {
       .method = head ? "HEAD" : "GET", .path = signed_path, .query = query};
-  request.headers = {{"host", url.substr(host, path - host)},
+  request.headers = {{"host", HostOf(url)},
                      {"x-amz-content-sha256", std::string(kEmptyPayload)},
                      {"x-amz-date", date}};
   if (!keys.token.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/sanitized.h"
 #include "tests/worker/source/storage/remote/fixture.h"
+#include "worker/source/storage/remote/target.h"
 
 namespace leat::worker {
 namespace {
@@ -48,6 +49,34 @@ TEST_F(S3Storage, RequestsAreSignedForTheirRegion) {
                     HasSubstr("SignedHeaders=host;x-amz-content-sha256;"
                               "x-amz-date;x-amz-security-token,")));
   EXPECT_EQ(seen.Header("x-amz-security-token"), "the-token");
+}
+
+// Returns the signature of a request to a bucket of the service at `endpoint`.
+std::string SignatureFor(const std::string& endpoint) {
+  StorageConfig config;
+  config.s3_endpoint = endpoint;
+  const auto account = S3Account::Create(
+      UriScheme::kS3, config, [](const char* name) -> const char* {
+        const std::string_view asked = name;
+        if (asked == "AWS_ACCESS_KEY_ID") return "AKIDEXAMPLE";
+        return asked == "AWS_SECRET_ACCESS_KEY" ? "very-secret" : nullptr;
+      });
+  EXPECT_TRUE(account.ok()) << account.status();
+  if (!account.ok()) return "";
+  const Target target = {.name = "s3://bucket/x",
+                         .url = (*account)->BucketUrl("bucket") + "/x",
+                         .account = *account};
+  return target.Request(false, WallTime{}).headers.back();
+}
+
+TEST(S3Signature, IsOfTheHostThatIsSentWithoutTheSchemesOwnPort) {
+  const std::string plain = SignatureFor("http://minio");
+  EXPECT_THAT(plain, StartsWith("Authorization: AWS4"));
+  EXPECT_EQ(SignatureFor("http://minio:80"), plain);
+  EXPECT_EQ(SignatureFor("https://minio:443"), plain);
+  EXPECT_NE(SignatureFor("http://minio:443"), plain);
+  EXPECT_NE(SignatureFor("https://minio:80"), plain);
+  EXPECT_NE(SignatureFor("http://minio:9080"), plain);
 }
 
 TEST_F(S3Storage, WithoutKeysItSaysWhereItLookedUnlessAnonymous) {
