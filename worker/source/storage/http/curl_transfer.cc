@@ -85,6 +85,7 @@ void CurlTransfer::SetOptions(const StorageConfig& config) {
   set(CURLOPT_HTTPHEADER, headers_.get());
   set(CURLOPT_HEADERFUNCTION, &OnHeader);
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
+  set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy's, not the server's
   set(CURLOPT_WRITEFUNCTION, &OnBody);
   set(CURLOPT_WRITEDATA, static_cast<void*>(this));
   if (!request_.trusted_host) {

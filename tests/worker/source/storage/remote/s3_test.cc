@@ -93,6 +93,23 @@ TEST_F(S3Storage, WithoutKeysItSaysWhereItLookedUnlessAnonymous) {
   EXPECT_EQ(server_.Seen().back().Header("authorization"), "");
 }
 
+TEST_F(S3Storage, AProxysAnswerToConnectIsNotTheServers) {
+  env_["https_proxy"] = server_.url();
+  setenv("https_proxy", server_.url().c_str(), 1);
+  StorageConfig config = Small();
+  config.max_tries = 2;
+  Restart(config);
+  server_.Always([](const Request&, Reply* reply) {
+    *reply = {.raw =
+                  "HTTP/1.1 200 Connection established\r\n"
+                  "Content-Length: 0\r\n\r\n"};
+  });
+  const auto object = storage_->Stat("https://server.invalid/x");
+  unsetenv("https_proxy");
+  EXPECT_EQ(object.status().code(), Code::kUnavailable) << object.status();
+  EXPECT_EQ(server_.Count("CONNECT"), 2);
+}
+
 TEST_F(S3Storage, AListingIsPagedDeepAndInByteOrder) {
   for (int i = 0; i < 25; ++i) {
     server_.Put(fmt::format("/bucket/d/{:02}", i), std::string(i, 'x'),
