@@ -15,7 +15,8 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kRiffHeader = 12;
 constexpr size_t kChunkHeader = 8;
-// libwebp holds a lossless image as 32-bit pixels, and a few rows.
+// libwebp holds a lossless image as 32-bit pixels, and a few rows; so it does
+// with the alpha of a lossy image, which it decodes for RGB, too.
 constexpr uint64_t kBytesAPixel = 5;
 
 const uint8_t* DataOf(Bytes file) {
@@ -75,7 +76,7 @@ absl::StatusOr<ImageHeader> ReadWebpHeader(Bytes file,
                      .orientation = OrientationOf(file, end),
                      .channels = 3};
   constexpr int kLossless = 2;
-  if (features.format == kLossless)
+  if (features.format == kLossless || features.has_alpha)
     header.working_bytes = header.bytes() / 3 * kBytesAPixel;
   RETURN_IF_ERROR(CheckCodecMemory("WebP", header.working_bytes, limits));
   return header;
