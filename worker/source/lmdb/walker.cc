@@ -29,9 +29,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cstring>
 #include <span>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/status.h"
 #include "worker/source/record_file.h"
 
@@ -127,8 +129,7 @@ class Walker {
       : file_(file),
         meta_(meta),
         limits_(limits),
-        pages_(file.size() / meta.page_bytes),
-        seen_(pages_) {}
+        pages_(file.size() / meta.page_bytes) {}
 
   absl::StatusOr<std::vector<LmdbValue>> Run() {
     RETURN_IF_ERROR(CheckDatabase());
@@ -169,8 +170,9 @@ class Walker {
       return Damaged(first, "{} pages there, want pages 2 to {}", count,
                      pages_ - 1);
     for (uint64_t page = first; page < first + count; ++page) {
-      if (seen_[page]) return Damaged(page, "used twice");
-      seen_[page] = true;
+      auto seen = seen_[page / kTogether][page % kTogether];
+      if (seen) return Damaged(page, "used twice");
+      seen = true;
     }
     return absl::OkStatus();
   }
@@ -278,8 +280,11 @@ class Walker {
   const StoredFile& file_;
   const Meta meta_;
   const SourceLimits& limits_;
-  const uint64_t pages_;    // of the file, whole ones
-  std::vector<bool> seen_;  // by page
+  const uint64_t pages_;  // of the file, whole ones
+  // The pages that were seen, by kTogether. A server may claim any size, so it
+  // takes memory for what is read and not for the file.
+  static constexpr size_t kTogether = 4096;
+  absl::flat_hash_map<uint64_t, std::bitset<kTogether>> seen_;
   std::vector<LmdbValue> values_;
 };
 

@@ -92,6 +92,25 @@ std::string Slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// A file whose server claims that it is larger.
+class Claimed final : public StoredFile {
+ public:
+  explicit Claimed(const StoredFile& file) : file_(file) {}
+  const std::string& name() const override { return file_.name(); }
+  uint64_t size() const override { return uint64_t{1} << 60; }
+  const std::string& identity() const override { return file_.identity(); }
+  absl::Status ReadAt(uint64_t offset,
+                      std::span<std::byte> into) const override {
+    return file_.ReadAt(offset, into);
+  }
+  absl::Status ReadRanges(std::span<const ReadRange> ranges) const override {
+    return file_.ReadRanges(ranges);
+  }
+
+ private:
+  const StoredFile& file_;
+};
+
 class LmdbTest : public ReaderTest {
  protected:
   std::string Folder() const { return dir_.path() + "/db"; }
@@ -297,6 +316,15 @@ TEST_F(LmdbTest, FlippedBytesNeverReachOutOfTheFile) {
       ASSERT_LE(value.bytes, bad.size() - value.offset);
     }
   }
+}
+
+TEST_F(LmdbTest, AClaimedSizeTakesNoMemory) {
+  Database(Folder()).Write({{"a", "1"}, {"b", "2"}});
+  const auto file = StorageOf(limits_).Open(DataFile());
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto listing = ListLmdb(Claimed(**file), limits_);
+  ASSERT_TRUE(listing.ok()) << listing.status();
+  EXPECT_EQ(listing->values.size(), 2u);
 }
 
 TEST_F(LmdbTest, LimitsAndCancellationHold) {
