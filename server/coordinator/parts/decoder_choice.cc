@@ -139,16 +139,26 @@ void DecoderChoice::MoveTables(const Digest& plan_hash,
   std::vector<TableKey> from = to;
   for (TableKey& key : from) key.decoders = {};
   ConsumerTable& all = sessions_->consumers();
-  // All users move first: a table is removed with its last user.
   const std::set<SessionId> consumers = all.OfPlan(plan_hash);
-  const size_t users = state_->JobsWith(plan_hash).size() + consumers.size();
-  for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, deferred);
+  const size_t jobs = state_->JobsWith(plan_hash).size();
+  std::vector<TableKey> left;
+  for (size_t i = 0; i < jobs; ++i)
+    left.insert(left.end(), from.begin(), from.end());
+  // A consumer that has outlived a job of the plan has the table of that job's
+  // decoders.
+  for (const SessionId id : consumers) {
+    const std::vector<TableKey>& keys = all.Find(id)->keys;
+    left.insert(left.end(), keys.begin(), keys.end());
+  }
+  // All users move first: a table is removed with its last user.
+  for (size_t i = 0; i < jobs + consumers.size(); ++i)
+    tables_->Use(*job->info, deferred);
   for (const SessionId id : consumers) {
     all.Move(id, to);
     sessions_->WakeLater(id);  // its table may already exist for another plan
   }
   deferred->Add(wake_);
-  for (size_t i = 0; i < users; ++i) tables_->Release(from, deferred);
+  tables_->Release(left, deferred);
 }
 
 }  // namespace leat::server

@@ -138,6 +138,23 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), IsEmpty());
 }
 
+TEST(Decoders, AConsumerThatOutlivesItsJobLeavesNoTableBehind) {
+  World world;
+  const SessionId a = world.Join(Decoding("a", "jpeg 2"));
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const std::string& dataset = job->datasets[0].id;
+  world.Advance(seconds(1));
+  const SessionId consumer = world.Open(*job, "c");
+  ASSERT_TRUE(world.DeleteJob("j").ok());
+  // The same plan begins anew.
+  world.MakeJob(SpecOf("j", "/d"), a);
+  world.Advance(seconds(1));
+  EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), ElementsAre("a"));
+  world->CloseConsumer(consumer, world.now());
+  EXPECT_TRUE(world.DeleteJob("j").ok());
+  EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), IsEmpty());
+}
+
 TEST(Decoders, AConsumerThatComesBeforeItsJobBeginsGetsATableThatIsThere) {
   World world;
   const SessionId a = world.Join(Decoding("a", "jpeg 2"));
