@@ -88,7 +88,11 @@ class Datasets::ListingTransaction final : public AnsweredTransaction {
     deferred->Add([id = ShortId(header_.dataset_id), why] {
       LOG_WARN("dataset.not_written dataset={} {}", id, why.ToString());
     });
-    datasets_->FinishListing(header_.dataset_id, why, now_, deferred);
+    // A worker that got no answer in time uploads again: the attempt may be
+    // over, and another one under way.
+    if (datasets_->indexing_.Current(header_.dataset_id, header_.request_id)
+            .ok())
+      datasets_->FinishListing(header_.dataset_id, why, now_, deferred);
   }
 
   Datasets* const datasets_;

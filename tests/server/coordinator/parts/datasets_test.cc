@@ -328,6 +328,38 @@ TEST(Datasets, AStaleUploadThatIsRefusedEndsNobodysListing) {
   EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
 }
 
+// The answer to the first one did not arrive in time.
+TEST(Datasets, AnUploadThatComesTwiceEndsNoLaterAttempt) {
+  World world;
+  const SessionId a = world.Join("a");
+  const World::Box first = world.Create(SpecOf("first", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  const World::Box late = world.Create(SpecOf("late", "/d"));
+  IndexHeader header = HeaderFor(asked, "x");
+  header.look = BlockOf("look");
+  for (const char* const bytes : {"x", "look"})
+    ASSERT_TRUE(world->PutBlock(BlockOf(bytes), bytes, world.now()).ok());
+  std::vector<absl::Status> answers;
+  for (int i = 0; i < 2; ++i)
+    world->FinishUpload(header, world.now(), [&](const absl::Status& status) {
+      answers.push_back(status);
+    });
+  world.Write();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(answers[0].ok()) << answers[0];
+  EXPECT_TRUE(absl::IsNotFound(answers[1])) << answers[1];
+  EXPECT_EQ(Code(first), absl::StatusCode::kOk) << Text(first);
+  EXPECT_EQ(Text(late), "no answer");
+  const IndexDirective again = *world.Asked(a);
+  ASSERT_TRUE(
+      world
+          ->NoteLooked({again.dataset_id, again.request_id, 5, 5, {}, false},
+                       world.now())
+          .ok());
+  world.Write();
+  EXPECT_EQ(Code(late), absl::StatusCode::kOk) << Text(late);
+}
+
 TEST(Datasets, AFailedListingCanBeForgotten) {
   World world;
   const SessionId a = world.Join("a");
