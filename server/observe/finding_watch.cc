@@ -3,12 +3,24 @@
 
 namespace leat::server {
 
+FindingWatch::Key FindingWatch::KeyOf(const Finding& finding) {
+  return {finding.code,
+          finding.subjects.empty() ? "" : finding.subjects.front()};
+}
+
 std::vector<FindingWatch::Change> FindingWatch::Look(
     const std::vector<Finding>& findings, MonotonicTime now) {
+  // Findings without a subject may share a key: the first of the worst counts.
+  std::map<Key, const Finding*> worst;
+  for (const Finding& finding : findings) {
+    const auto [it, added] = worst.try_emplace(KeyOf(finding), &finding);
+    if (finding.severity == "error" && it->second->severity == "warn")
+      it->second = &finding;
+  }
   std::vector<Change> changes;
   for (const Finding& finding : findings) {
-    const Key key(finding.code,
-                  finding.subjects.empty() ? "" : finding.subjects.front());
+    const Key key = KeyOf(finding);
+    if (worst.at(key) != &finding) continue;
     const auto [it, added] = standing_.try_emplace(key);
     Standing& standing = it->second;
     const bool worse =

@@ -47,6 +47,8 @@ class FindingWatch {
   };
   using Key = std::pair<std::string, std::string>;  // code, first subject
 
+  static Key KeyOf(const Finding& finding);
+
   const Duration gone_after_;
   std::map<Key, Standing> standing_;
 };

@@ -145,6 +145,17 @@ TEST(FindingWatch, TellsWhatCameAndWhatHasGoneForAWhile) {
   EXPECT_THAT(watch.Look({}, at(40)), IsEmpty());
 }
 
+// For example, those that count workers beyond the first few.
+TEST(FindingWatch, TellsTheWorstOfThoseThatLookAlike) {
+  FindingWatch watch(seconds(10));
+  const std::vector<Finding> all = {FindingOf("A", "", "error"),
+                                    FindingOf("A", "")};
+  const auto came = watch.Look(all, MonotonicTime(seconds(0)));
+  ASSERT_EQ(came.size(), 1u);
+  EXPECT_EQ(came[0].finding.severity, "error");
+  EXPECT_THAT(watch.Look(all, MonotonicTime(seconds(2))), IsEmpty());
+}
+
 std::vector<std::string> TypesOf(World* world, const std::string& subject) {
   std::vector<std::string> types;
   const EventPage page = *(**world).events().Read({.subject = subject}, 0);
