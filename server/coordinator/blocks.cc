@@ -16,12 +16,6 @@ namespace {
 
 constexpr Duration kCollectEvery = std::chrono::hours(1);
 
-void AddLists(const Node& node, std::set<Digest>* live) {
-  for (const auto& [name, value] : node.args)
-    if (const auto* list = std::get_if<LongList>(&value))
-      live->insert(list->blocks.begin(), list->blocks.end());
-}
-
 // Removes unreferenced blocks that are older than `before`. It is a Write
 // because it waits for the disk, so the writing thread does it. A listing in
 // progress puts or finds its blocks within keep_blocks, or uploads them again.
@@ -47,16 +41,12 @@ class CollectTransaction final : public Transaction {
  private:
   std::set<Digest> Live() const {
     std::set<Digest> live;
-    for (const auto& [id, dataset] : parts_->state.datasets()) {
-      if (dataset.look) live.insert(dataset.look->sha256);
-      for (const IndexBlock& block : *dataset.blocks) live.insert(block.sha256);
-    }
-    for (const auto& [name, job] : parts_->state.jobs())
-      for (size_t i = 0; i < NumSources(job.info->spec); ++i)
-        for (const Node& node : PipelineOf(job.info->spec, i).nodes)
-          AddLists(node, &live);
+    for (const auto& [name, bytes] : parts_->state.BlocksInUse())
+      live.insert(live.end(), name);
     for (const auto& [id, request] : parts_->datasets.indexing().requests()) {
-      AddLists(request.reader, &live);
+      for (const auto& [name, value] : request.reader.args)
+        if (const auto* list = std::get_if<LongList>(&value))
+          live.insert(list->blocks.begin(), list->blocks.end());
       for (const IndexBlock& part : request.trail) live.insert(part.sha256);
     }
     return live;

@@ -204,6 +204,23 @@ std::vector<const DatasetRecord*> State::DatasetsOf(
   return datasets;
 }
 
+std::map<Digest, uint64_t> State::BlocksInUse() const {
+  std::map<Digest, uint64_t> blocks;
+  for (const auto& [id, dataset] : datasets()) {
+    if (dataset.look) blocks[dataset.look->sha256] = dataset.look->bytes;
+    for (const IndexBlock& block : *dataset.blocks)
+      blocks[block.sha256] = block.bytes;
+  }
+  for (const auto& [name, job] : jobs())
+    for (size_t i = 0; i < NumSources(job.info->spec); ++i)
+      for (const Node& node : PipelineOf(job.info->spec, i).nodes)
+        for (const auto& [arg, value] : node.args)
+          if (const auto* list = std::get_if<LongList>(&value))
+            for (size_t k = 0; k < list->blocks.size(); ++k)
+              blocks[list->blocks[k]] = BlockBytes(*list, k);
+  return blocks;
+}
+
 bool State::HasJobs(std::string_view dataset_id) const {
   if (datasets_.ArrangementsOf(dataset_id) != nullptr) return true;
   return !jobs_.Of(dataset_id).empty() ||

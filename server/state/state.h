@@ -123,6 +123,9 @@ class State {
       std::string_view key) const {
     return datasets_.Resolve(key);
   }
+  // Returns the blocks that datasets and jobs name, with their sizes in bytes:
+  // of indexes, of what listings saw of storage, and of long lists.
+  std::map<Digest, uint64_t> BlocksInUse() const;
   // Includes jobs that were set aside, and those of the dataset's arrangements.
   std::vector<std::string> JobsOf(std::string_view dataset_id) const;
   // True if a job, or an arrangement, uses the dataset.

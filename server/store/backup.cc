@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -78,21 +77,11 @@ absl::Status CopyDatabase(const std::string& from, const std::string& to) {
               : ErrnoStatus(error, fmt::format("cannot write {}", to));
 }
 
-std::map<Digest, uint64_t> BlocksOf(const State& state) {
-  std::map<Digest, uint64_t> blocks;
-  for (const auto& [id, dataset] : state.datasets()) {
-    if (dataset.look) blocks[dataset.look->sha256] = dataset.look->bytes;
-    for (const IndexBlock& block : *dataset.blocks)
-      blocks[block.sha256] = block.bytes;
-  }
-  return blocks;
-}
-
 absl::Status CopyBlocks(const State& state, const std::string& from,
                         const std::string& to, BackedUp* done) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FileBlocks> copies,
                    FileBlocks::Open(to));
-  for (const auto& [name, size] : BlocksOf(state)) {
+  for (const auto& [name, size] : state.BlocksInUse()) {
     std::ifstream file(fmt::format("{}/{}", from, ToHex(name)),
                        std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -3,7 +3,7 @@
 // Copies a state folder as of one moment, while a coordinator writes to it:
 //
 //   DIR/leat.db ── one read of SQLite ──► events up to n
-//   events ── which datasets ──► blocks of their indexes, copied by name
+//   events ── which datasets, jobs ──► their blocks, copied by name
 //   n, and its hash ──► the copy's own high-water mark
 //
 // A coordinator started with the copy as --state begins in the same state as
