@@ -36,11 +36,20 @@ void NoteUnreached(const Consumer& consumer,
         deferred);
 }
 
+// Returns the consumer's job; nullptr: it was deleted, also if another job has
+// its name now.
+const JobRecord* JobOf(const Consumer& consumer, const State& state) {
+  const JobRecord* const job = state.FindJob(consumer.job);
+  return job != nullptr && job->info->plan_hash == consumer.opening.plan_hash
+             ? job
+             : nullptr;
+}
+
 // Remembers where the consumer ended, unless it was only a look, or had not
 // told.
 void NotePosition(const Consumer& consumer, Parts* parts) {
   if (!consumer.reported || consumer.opening.look ||
-      parts->state.FindJob(consumer.job) == nullptr)
+      JobOf(consumer, parts->state) == nullptr)
     return;
   parts->positions[consumer.job] = {.epoch = consumer.report.epoch,
                                     .step = consumer.report.step,
@@ -155,7 +164,7 @@ Coordinator::JobNews Coordinator::NewsForConsumer(SessionId session) {
   Consumer* const consumer = parts_->sessions.consumers().Find(session);
   if (consumer == nullptr) return news;
   news.settled = std::exchange(consumer->settled, false);
-  const JobRecord* job = parts_->state.FindJob(consumer->job);
+  const JobRecord* job = JobOf(*consumer, parts_->state);
   if (consumer->told_failure || job == nullptr) return news;
   absl::Status verdict = parts_->bad_samples.Verdict(*job->info);
   if (verdict.ok()) return news;

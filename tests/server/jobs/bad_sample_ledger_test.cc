@@ -122,6 +122,24 @@ TEST_F(BudgetTest, AJobThatIsMadeAgainBeginsAnew) {
   EXPECT_FALSE(Told(consumer).ok());
 }
 
+TEST_F(BudgetTest, AConsumerIsNotToldOfAnotherJobThatGotTheName) {
+  ASSERT_TRUE(world_.DeleteJob("j").ok());
+  JobSpec other = Spec("j", 0.002);
+  ++other.seed;
+  job_ = world_.MakeJob(other, a_);
+  const SessionId consumer = world_.Open(*job_, "other");
+  Report(a_, {1, 2, 3});
+  EXPECT_FALSE(Told(consumer).ok());
+  EXPECT_TRUE(Told(consumer_).ok());
+  // The job's position is not where the other one's consumer ends.
+  ASSERT_TRUE(
+      world_->ReportConsumer(consumer_, {.epoch = 2, .step = 7}, world_.now())
+          .ok());
+  for (const SessionId each : {consumer, consumer_})
+    world_->CloseConsumer(each, world_.now());
+  EXPECT_FALSE(world_->Jobs().at(0).position_at.has_value());
+}
+
 TEST_F(BudgetTest, SamplesThatTheDatasetHasNotAreNotCounted) {
   Report(a_, {1, 1000, 1001, ~uint64_t{0}});
   EXPECT_EQ(world_->Jobs()[0].bad_samples_different, 1u);
