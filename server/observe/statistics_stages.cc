@@ -80,7 +80,8 @@ std::map<v1::Stage, std::vector<double>> Statistics::Queues(
 
 std::vector<v1::StageStats> Statistics::Stages(MonotonicTime since,
                                                Duration* seen) const {
-  const int64_t first = History::SlotOf(since);
+  // Slots that were never used have the number -1.
+  const int64_t first = std::max<int64_t>(0, History::SlotOf(since));
   AllStages sum;
   int64_t slots = 0;
   {

@@ -29,6 +29,9 @@ TEST_F(StatisticsTest, StagesAreSumsOverAllWhoTellOfThem) {
   statistics_.NoteWorker("w1", WorkerAt(64, ~uint64_t{0}, 0), After(6));
   EXPECT_EQ(statistics_.Stages(After(6), &seen).at(1).busy_ns_total(),
             16 * kSecond);
+  // The machine was started less than a minute ago.
+  statistics_.Stages(MonotonicTime(-std::chrono::minutes(1)), &seen);
+  EXPECT_EQ(seen, std::chrono::seconds(6));
 }
 
 TEST_F(StatisticsTest, QueuesAreAsFullAsAllWhoTellOfThemSay) {
