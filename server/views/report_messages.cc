@@ -222,7 +222,7 @@ absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto) {
   opening.host = Cut(proto.host());
   opening.pid = proto.pid();
   opening.consumer = proto.consumer();
-  opening.job = proto.job();
+  opening.job = Cut(proto.job());
   opening.look = proto.look();
   return opening;
 }

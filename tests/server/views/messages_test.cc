@@ -332,13 +332,16 @@ TEST(Convert, HostileStatisticsAreCut) {
   EXPECT_EQ(report.stats->devices_size(), kMaxDevices);
   EXPECT_EQ(report.stats->devices(5).busy_fraction(), 0);
   EXPECT_LT(report.stats->ByteSizeLong(), 4096u);
-
   v1::ConsumerStats consumer;
   consumer.set_host(std::string(1 << 20, 'h'));
   consumer.set_stall_fraction(std::nan(""));
   const ConsumerReport other = ReportOf(consumer);
   EXPECT_EQ(other.stall_fraction, 0);
   EXPECT_LE(other.stats->host().size(), 1024u);
+  v1::OpenConsumer open;
+  open.set_plan_hash(std::string(32, 'p'));
+  open.set_job(std::string(1 << 20, 'j'));
+  EXPECT_EQ(FromProto(open)->job.size(), kMaxText);
 
   v1::Heartbeat heartbeat;
   for (int i = 0; i < 1000; ++i)
