@@ -166,7 +166,12 @@ void Datasets::AskForMore(Now now, DeferredActions* deferred) {
     const JobCreation& creation = *creations_.Find(id);
     for (const auto& [reader_id, source] : creation.waits_for()) {
       if (indexing_.Find(reader_id) != nullptr) continue;
-      if (!AskFor(creation, reader_id, now).ok()) return;
+      const absl::Status asked = AskFor(creation, reader_id, now);
+      if (absl::IsResourceExhausted(asked)) return;
+      if (!asked.ok()) {  // what it arranges is gone
+        Answer(id, asked, deferred);
+        break;
+      }
       deferred->Add(wake_);
     }
   }

@@ -29,8 +29,26 @@ JobSpec Selected(const std::string& name, uint64_t end = 100,
   return spec;
 }
 
+// A mixture of the first 100, and of the first 200 samples of /d.
+JobSpec TwoParts() {
+  JobSpec mixture = SpecOf("mix", "/d");
+  const Graph pipeline = mixture.pipeline;
+  mixture.pipeline = {};
+  mixture.last_batch = LastBatch::kStream;
+  for (const uint64_t end : {100, 200}) {
+    MixedSource& source = mixture.sources.emplace_back();
+    source.name = std::to_string(end);
+    source.pipeline = pipeline;
+    source.selection.arrangement.samples = {.begin = 0, .end = end, .step = 1};
+  }
+  mixture.shares = {{0, {1, 1}}};
+  return mixture;
+}
+
 class Arrangements : public testing::Test {
  protected:
+  explicit Arrangements(const CoordinatorConfig& config = {})
+      : world_(config) {}
   // Answers a listing request; `content` distinguishes datasets.
   absl::Status List(const IndexDirective& asked, const std::string& content,
                     uint64_t samples = 1000) {
@@ -61,6 +79,14 @@ class Arrangements : public testing::Test {
   static std::shared_ptr<const JobInfo> Info(const World::Box& box) {
     EXPECT_EQ(ErrorOf(box), "");
     return box->has_value() && (*box)->ok() ? (**box)->info : nullptr;
+  }
+
+  std::vector<IndexDirective> AllAskedOfIt() {
+    std::vector<IndexDirective> asked;
+    for (const WorkerMessage& message : world_.Take(worker_))
+      if (const auto* directive = std::get_if<IndexDirective>(&message))
+        asked.push_back(*directive);
+    return asked;
   }
 
   World world_;
@@ -291,30 +317,42 @@ TEST_F(Arrangements, ThatFailToBeListedFailTheirJob) {
 }
 
 TEST_F(Arrangements, OfAMixtureAreListedForEachSource) {
-  JobSpec mixture = SpecOf("mix", "/d");
-  const Graph pipeline = mixture.pipeline;
-  mixture.pipeline = {};
-  mixture.last_batch = LastBatch::kStream;
-  for (const uint64_t end : {100, 200}) {
-    MixedSource& source = mixture.sources.emplace_back();
-    source.name = std::to_string(end);
-    source.pipeline = pipeline;
-    source.selection.arrangement.samples = {.begin = 0, .end = end, .step = 1};
-  }
-  mixture.shares = {{0, {1, 1}}};
-  World::Box box = world_.Create(mixture);
+  World::Box box = world_.Create(TwoParts());
   ASSERT_TRUE(List(*world_.Asked(worker_), "all").ok());
   EXPECT_FALSE(box->has_value());
-  std::vector<IndexDirective> asked;
-  for (const WorkerMessage& message : world_.Take(worker_))
-    if (const auto* directive = std::get_if<IndexDirective>(&message))
-      asked.push_back(*directive);
+  const std::vector<IndexDirective> asked = AllAskedOfIt();
   ASSERT_EQ(asked.size(), 2u);
   for (const IndexDirective& each : asked)
     ASSERT_TRUE(List(each, fmt::format("{}", each.arrangement.samples.end),
                      each.arrangement.samples.end)
                     .ok());
   EXPECT_EQ(Info(box)->datasets[1].shards.num_samples(), 200u);
+}
+
+class TwoAtATime : public Arrangements {
+ protected:
+  TwoAtATime() : Arrangements(Config()) {}
+  static CoordinatorConfig Config() {
+    CoordinatorConfig config;
+    config.indexing.max_requests = 2;
+    return config;
+  }
+};
+
+TEST_F(TwoAtATime, AJobWhoseBaseHasGoneMeanwhileIsToldSo) {
+  World::Box mix = world_.Create(TwoParts());
+  World::Box box = world_.Create(Selected("one", 100, "/e"));
+  const std::vector<IndexDirective> bases = AllAskedOfIt();
+  ASSERT_EQ(bases.size(), 2u);
+  // The parts of the mixture take both places, one after the other.
+  ASSERT_TRUE(List(bases[0], "d").ok());
+  const IndexDirective part = *world_.Asked(worker_);
+  ASSERT_TRUE(List(bases[1], "e").ok());
+  ASSERT_TRUE(world_.DeleteDataset("e").ok());
+  EXPECT_FALSE(box->has_value());
+  ASSERT_TRUE(List(part, "part", 100).ok());
+  EXPECT_EQ(Code(box), absl::StatusCode::kAborted) << Text(box);
+  EXPECT_FALSE(mix->has_value());
 }
 
 }  // namespace
