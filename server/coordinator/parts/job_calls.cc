@@ -143,9 +143,14 @@ void Datasets::BeginJob(uint64_t id, Now now, DeferredActions* deferred) {
     return Answer(id, *std::move(answer), deferred);
   if (creation.phase() == JobCreation::Phase::kWriting)
     return WriteJob(id, deferred);
-  // A mixture may have more sources than may be listed at a time.
+  // A mixture may have more sources than may be listed at a time. A job that
+  // exists needs no look.
   if (const absl::Status asked = AskForAll(creation, now); !asked.ok())
-    return Answer(id, asked, deferred);
+    return Answer(id,
+                  creation.phase() == JobCreation::Phase::kAttaching
+                      ? creation.AttachedTo(*uses_.state, "")
+                      : JobCreation::Answer(asked),
+                  deferred);
   AssignListings(now, deferred);
   deferred->Add(wake_);
 }

@@ -13,6 +13,15 @@ namespace {
 
 using absl::StatusCode;
 
+// Makes job "j", whose dataset is looked at for each further job.
+void MakeJobWithALook(World& world, SessionId worker) {
+  world.Create(SpecOf("j", "/d"));
+  IndexHeader header = HeaderFor(*world.Asked(worker), "x");
+  header.look = BlockOf("look");
+  ASSERT_TRUE(world->PutBlock(*header.look, "look", world.now()).ok());
+  ASSERT_TRUE(world.Upload(header, "x").ok());
+}
+
 TEST(Coordinator, JobsAndDrainsSurviveARestart) {
   World world;
   const SessionId a = world.Join("a");
@@ -238,6 +247,18 @@ TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
   EXPECT_EQ(world->BlocksOf(job->datasets[0].id).status().code(),
             StatusCode::kNotFound);
   world.MakeJob(SpecOf("j", "/d"), a);  // listed again
+}
+
+TEST(Coordinator, AJobThatExistsIsAttachedAlsoIfNothingMoreMayBeListed) {
+  CoordinatorConfig config;
+  config.indexing.max_requests = 1;
+  World world(config);
+  MakeJobWithALook(world, world.Join("a"));
+  const World::Box other = world.Create(SpecOf("other", "/other"));
+  const World::Box again = world.Create(SpecOf("j", "/d"));
+  EXPECT_EQ(Text(other), "no answer");
+  ASSERT_EQ(Code(again), StatusCode::kOk) << Text(again);
+  EXPECT_TRUE((**again)->attached);
 }
 
 TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
