@@ -229,9 +229,21 @@ std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
 
 size_t Coordinator::num_datasets() const {
   MutexLock lock(&mu_);
-  return parts_->state.datasets().size() +
-         parts_->datasets.indexing().requests().size() +
-         parts_->datasets.indexing().failures().size();
+  const auto& datasets = parts_->state.datasets();
+  const Indexing& indexing = parts_->datasets.indexing();
+  // As in Datasets: one that is known is not counted again while it is looked
+  // at, or listed again.
+  const auto unfinished = std::count_if(
+      indexing.requests().begin(), indexing.requests().end(),
+      [&](const auto& each) {
+        return !each.second.look && !datasets.contains(each.first);
+      });
+  const auto failed =
+      std::count_if(indexing.failures().begin(), indexing.failures().end(),
+                    [&](const Indexing::Failure& failure) {
+                      return !datasets.contains(failure.dataset_id);
+                    });
+  return datasets.size() + static_cast<size_t>(unfinished + failed);
 }
 
 std::vector<ConsumerView> Coordinator::Consumers(const Page& page) const {

@@ -261,6 +261,18 @@ TEST(Coordinator, AJobThatExistsIsAttachedAlsoIfNothingMoreMayBeListed) {
   EXPECT_TRUE((**again)->attached);
 }
 
+TEST(Coordinator, ADatasetThatIsLookedAtIsCountedOnce) {
+  World world;
+  const SessionId a = world.Join("a");
+  MakeJobWithALook(world, a);
+  world.Create(SpecOf("k", "/d"));
+  EXPECT_TRUE(world.Asked(a)->look.has_value());
+  EXPECT_EQ(world->num_datasets(), 1u);
+  world.Create(SpecOf("other", "/other"));
+  EXPECT_EQ(world->num_datasets(), 2u);
+  EXPECT_EQ(world->Datasets().size(), 2u);
+}
+
 TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
   World world;
   const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
