@@ -36,8 +36,7 @@ def cifar(tmp_path_factory):
 
 def read(cifar, *steps, batch_size=10, outputs=None, **reading):
     """Makes a pipeline of CIFAR-10: `steps` are functions from a tensor to a tensor, each an output of its own."""
-    pipeline = Pipeline(batch_size=batch_size)
-    with pipeline:
+    with Pipeline(batch_size=batch_size) as pipeline:
         image = fn.readers.cifar10(file_root=cifar, **reading)
         pipeline.set_outputs(*[step(image) for step in steps or [fn.nop]])
     return pipeline.build()
@@ -134,8 +133,7 @@ def test_a_window_larger_than_the_image_is_cut_to_it(cifar):
 def test_windows_of_images_whose_size_is_not_known(tmp_path):
     """The same windows, computed for each sample."""
     make_folder(tmp_path, 20)  # 32 × 24 pixels
-    pipeline = Pipeline(batch_size=5)
-    with pipeline:
+    with Pipeline(batch_size=5) as pipeline:
         jpegs, labels = fn.readers.file(file_root=tmp_path)
         images = fn.decoders.image(jpegs, file_root=str(tmp_path), shard_id=1, num_shards=4)
         whole = fn.resize(images, resize_width=32, resize_height=24)
@@ -152,12 +150,11 @@ def test_windows_of_images_whose_size_is_not_known(tmp_path):
 
 def test_operators(cifar):
     """One value of each; the operators themselves are tested elsewhere."""
-    shift = 10.0
     outputs = arrays(
         read(
             cifar,
             lambda x: fn.flip(x, horizontal=1, vertical=1, output_layout=types.NCHW),
-            lambda x: fn.brightness(x, brightness=0.5, brightness_shift=shift, output_layout=types.NCHW),
+            lambda x: fn.brightness(x, brightness=0.5, brightness_shift=10.0, output_layout=types.NCHW),
             lambda x: fn.contrast(x, contrast=2.0, contrast_center=100.0, output_layout=types.NCHW),
             lambda x: fn.exposure(x, exposure=1.0, output_layout=types.NCHW),
             lambda x: fn.gamma_correction(x, gamma=2.0, output_layout=types.NCHW),
@@ -176,7 +173,7 @@ def test_operators(cifar):
 
     expected = [
         image[:, :, ::-1, ::-1],
-        bytes_of(image * 0.5 + shift),
+        bytes_of(image * 0.5 + 10),
         bytes_of((image - 100) * 2 + 100),
         bytes_of(image * 2),
         bytes_of(255 * (image / 255) ** 2),
@@ -198,8 +195,7 @@ def test_the_jax_sample_of_rocal(tmp_path, decoder):
     pipeline = Pipeline(batch_size=6, seed=5, rocal_cpu=True, tensor_layout=types.NHWC, tensor_dtype=types.FLOAT16)
     with pipeline:
         jpegs, labels = fn.readers.file(file_root=str(tmp_path))
-        decode = getattr(fn.decoders, decoder)
-        images = decode(
+        images = getattr(fn.decoders, decoder)(
             jpegs, output_type=types.RGB, file_root=str(tmp_path), shard_id=0, num_shards=2, random_shuffle=True
         )
         images = fn.resize(images, resize_width=20, resize_height=10, output_dtype=types.UINT8)
@@ -215,18 +211,15 @@ def test_the_jax_sample_of_rocal(tmp_path, decoder):
         )
         fn.one_hot(labels, num_classes=4)
         pipeline.set_outputs(images)
-    (images,) = arrays(pipeline)
+    (images,), labels = arrays(pipeline), pipeline.get_image_labels()
     assert images.shape == (6, 10, 20, 3) and images.dtype == np.float16
-    labels = pipeline.get_image_labels()
     assert labels.shape == (1, 6, 4) and labels.dtype == np.int32 and labels.sum() == 6 and not labels[..., 2:].any()
 
 
 def test_images_of_different_sizes_are_no_output(tmp_path):
     make_folder(tmp_path, 4)
-    pipeline = Pipeline(batch_size=2)
-    with pipeline:
-        jpegs, _ = fn.readers.file(file_root=str(tmp_path))
-        pipeline.set_outputs(fn.decoders.image(jpegs))
+    with Pipeline(batch_size=2) as pipeline:
+        pipeline.set_outputs(fn.decoders.image(fn.readers.file(file_root=str(tmp_path))[0]))
     with pytest.raises(leat.InvalidArgument, match='output "output0"'):
         pipeline.build()
 
@@ -234,14 +227,24 @@ def test_images_of_different_sizes_are_no_output(tmp_path):
 def test_arrays_of_numpy_files(tmp_path):
     for i in range(5):
         np.save(tmp_path / f"{i}.npy", np.full((2, 3), i, np.float32))
-    pipeline = Pipeline(batch_size=2)
-    with pipeline:
+    with Pipeline(batch_size=2) as pipeline:
         pipeline.set_outputs(fn.readers.numpy(file_root=str(tmp_path), last_batch_policy=types.LAST_BATCH_DROP))
     assert [arrays(pipeline)[0][:, 0, 0].tolist() for _ in range(2)] == [[0, 1], [2, 3]]
     with pytest.raises(StopIteration):
         pipeline.run()
     with pytest.raises(leat.InvalidArgument, match="gives no labels"):
         pipeline.get_image_labels()
+
+
+def test_values_of_arrays_are_kept(tmp_path):
+    """Their type is not known when the pipeline is made."""
+    for value in (np.uint8(7), np.float32(0.25)):
+        np.save(tmp_path / f"{value.dtype}.npy", np.full((4, 5, 3), value))
+        with Pipeline(batch_size=1) as pipeline:
+            x = fn.readers.numpy(files=[str(tmp_path / f"{value.dtype}.npy")])
+            windows = [crop(x, crop=(2, 2), output_dtype=types.FLOAT) for crop in (fn.crop, fn.center_crop)]
+            pipeline.set_outputs(*windows)
+        assert [output.max() for output in arrays(pipeline)] == [value, value]
 
 
 KEYS = {name: name for name in ("image/encoded", "image/class/label", "image/filename")}
@@ -266,8 +269,7 @@ def test_the_same_photos_in_other_forms(tmp_path, form):
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     got = []
     for reader, path in ((lambda path: fn.readers.file(file_root=path)[0], "photos"), (FORMS[form], form)):
-        pipeline = Pipeline(batch_size=6)
-        with pipeline:
+        with Pipeline(batch_size=6) as pipeline:
             encoded = reader(str(tmp_path / path))
             images = fn.decoders.image(encoded, user_feature_key_map=KEYS, shard_id=1, num_shards=2)
             pipeline.set_outputs(fn.resize(images, resize_width=16, resize_height=16))
@@ -345,10 +347,9 @@ def test_raw_pixels_of_records(tmp_path):
             record = field(1, b"".join(entries))
             size = struct.pack("<Q", len(record))
             file.write(size + crc32c(size) + record + crc32c(record))
-    pipeline = Pipeline(batch_size=4)
-    with pipeline:
-        raw = fn.decoders.image_raw(tfrecords(str(tmp_path / "raw")), max_decoded_width=5, max_decoded_height=4)
-        pipeline.set_outputs(raw)
+    with Pipeline(batch_size=4) as pipeline:
+        encoded = tfrecords(str(tmp_path / "raw"))
+        pipeline.set_outputs(fn.decoders.image_raw(encoded, max_decoded_width=5, max_decoded_height=4))
     np.testing.assert_array_equal(arrays(pipeline)[0], pixels)
     assert pipeline.get_image_labels().tolist() == [0, 1, 2, 3]
 
@@ -361,8 +362,7 @@ def test_images_of_a_list_and_of_annotations(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps({"images": images, "annotations": [], "categories": []}))
     got = []
     for annotated in (False, True):
-        pipeline = Pipeline(batch_size=6)
-        with pipeline:
+        with Pipeline(batch_size=6) as pipeline:
             if annotated:
                 encoded, _, _ = fn.readers.coco(annotations_file=str(tmp_path / "boxes.json"))
             else:

@@ -141,18 +141,21 @@ def crop_mirror_normalize(
     return window
 
 
+def _kept(image: Tensor) -> str:
+    """Returns the type of a window that keeps the image's values: float32 holds those of a type that is not known."""
+    return image.dtype or "float32"
+
+
 @image_operator("crop", crop_pos_z=0.5, crop_d=1)
 def crop(
     image: Tensor, *, crop: Any = (0, 0), crop_pos_x: Any = 0.5, crop_pos_y: Any = 0.5, crop_w: int = 0, crop_h: int = 0
 ) -> Tensor:
     """Takes a window of the image; the arguments are those of `crop_mirror_normalize`."""
     size = window_size("fn.crop", crop, crop_h, crop_w)
-    return cut("fn.crop", image, *size, pos_y=crop_pos_y, pos_x=crop_pos_x, dtype=image.dtype or "uint8")
+    return cut("fn.crop", image, *size, pos_y=crop_pos_y, pos_x=crop_pos_x, dtype=_kept(image))
 
 
 @image_operator("center_crop", crop_d=1)
 def center_crop(image: Tensor, *, crop: Any = (0, 0), crop_h: int = 0, crop_w: int = 0) -> Tensor:
     """Takes the window in the middle of the image."""
-    return cut(
-        "fn.center_crop", image, *window_size("fn.center_crop", crop, crop_h, crop_w), dtype=image.dtype or "uint8"
-    )
+    return cut("fn.center_crop", image, *window_size("fn.center_crop", crop, crop_h, crop_w), dtype=_kept(image))
