@@ -243,8 +243,8 @@ def test_values_of_arrays_are_kept(tmp_path):
         with Pipeline(batch_size=1) as pipeline:
             x = fn.readers.numpy(files=[str(tmp_path / f"{value.dtype}.npy")])
             windows = [crop(x, crop=(2, 2), output_dtype=types.FLOAT) for crop in (fn.crop, fn.center_crop)]
-            pipeline.set_outputs(*windows)
-        assert [output.max() for output in arrays(pipeline)] == [value, value]
+            pipeline.set_outputs(*windows, fn.brightness(x, brightness=1, brightness_shift=9, output_dtype=types.FLOAT))
+        assert [output.max() for output in arrays(pipeline)] == [value, value, value + 9]
 
 
 KEYS = {name: name for name in ("image/encoded", "image/class/label", "image/filename")}

@@ -165,6 +165,8 @@ def warp_affine(
 
 def _brightened(where: str, image: Tensor, brightness: Any, brightness_shift: Any) -> Tensor:
     shift = per_sample(f"{where}: brightness_shift", brightness_shift)
+    if image.dtype is None:  # the library's shift is a part of the type's range
+        image = image.cast("float32")
     node = _leat.brightness(
         image.node,
         brightness=per_sample(f"{where}: brightness", brightness),
