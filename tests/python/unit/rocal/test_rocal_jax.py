@@ -293,7 +293,7 @@ def test_numpy_iterators():
 
     it = ROCALGenericIterator(make(batch_size=20), tensor_layout=types.NCHW, device="cpu")
     (images,), labels = next(it)
-    assert len(it) == 3 and images[:, 0].tolist() == labels.tolist() == list(range(20))
+    assert len(it) == 3 and images[:, 0].tolist() == labels.tolist() == list(range(20)) and labels.dtype == np.int64
     it.reset()
     assert next(it)[0][0][0].tolist() == [0, 1]
     assert [array.shape for array in next(ROCALNumpyIterator(make()))] == [(4, 2)]

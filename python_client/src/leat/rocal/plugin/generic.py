@@ -83,8 +83,9 @@ class OneFeed(OverFeed):
 
 
 class ROCALGenericIterator(OneFeed):
-    """Batches as (list of NumPy arrays, labels); labels are None if the reader has none.
+    """Batches as (list of NumPy arrays, labels): int64 labels, one per row, or int32 (1, rows, classes) if one-hot.
 
+    labels are None if the reader has none.
     Under LAST_BATCH_MASK they are (list, labels, valid): a bool for each row, False for those that fill the last batch.
     """
 
@@ -95,7 +96,10 @@ class ROCALGenericIterator(OneFeed):
 
     def result(self, taken: Taken) -> tuple[Any, ...]:
         """See the class."""
-        return (taken.outputs, taken.labels) if taken.valid is None else (taken.outputs, taken.labels, taken.valid)
+        labels = taken.labels
+        if labels is not None and not self.loader._one_hot_encoding:
+            labels = labels.astype(np.int64)
+        return (taken.outputs, labels) if taken.valid is None else (taken.outputs, labels, taken.valid)
 
 
 class ROCALClassificationIterator(ROCALGenericIterator):
