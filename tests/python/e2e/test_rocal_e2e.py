@@ -258,7 +258,7 @@ def tfrecords(path):
 FORMS = {
     "tfrecord": tfrecords,
     "caffe2": lambda path: fn.readers.caffe2(path=path)[0],
-    "webdataset": lambda path: fn.readers.webdataset(path=path, ext=[{"jpg", "cls"}]),
+    "webdataset": lambda path: fn.readers.webdataset(path, "", [{"jpg", "cls"}]),
 }
 
 

@@ -302,21 +302,21 @@ def _components(where: str, ext: Any) -> tuple[str, str | None]:
 
 @operator("readers.webdataset", **_OF_DECODERS)
 def webdataset(
-    path: Any, ext: Any, index_paths: Any = "", missing_components_behavior: Any = types.MISSING_COMPONENT_ERROR
+    path: Any, index_paths: Any = "", ext: Any = None, missing_components_behavior: Any = types.MISSING_COMPONENT_ERROR
 ) -> Encoded:
     """Reads images and classes from tar archives.
 
     Args:
         path: an archive, or a folder of them.
-        ext: sets of extensions, [{"jpg", "cls"}]: one of an image, and "cls" or none.
         index_paths: index files, one per archive, or none.
+        ext: sets of extensions, [{"jpg", "cls"}]: one of an image, and "cls" or none.
         missing_components_behavior: how to treat a sample without one of its components.
 
     Returns:
         The encoded images. Iterators for torch add the classes.
     """
     where = "fn.readers.webdataset"
-    image, label = _components(where, ext)
+    image, label = _components(where, ext or ())
     behaviour = constant_of(
         f"{where}: missing_components_behavior", missing_components_behavior, types.MissingComponent
     )
