@@ -125,7 +125,7 @@ def main() -> None:
             save()
     if several:
         # Until then gloo's threads hold tensors: PyTorch 1.13 may hang if the model ends before them.
-        distributed.barrier()
+        distributed.barrier()  # pyright: ignore[reportUnknownMemberType]
         distributed.destroy_process_group()
 
 

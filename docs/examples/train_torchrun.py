@@ -41,7 +41,7 @@ def main(folder: str) -> None:
             if distributed.get_rank() == 0:
                 print(f"epoch {epoch}: loss {total / len(job):.4f} of the rows of rank 0", flush=True)
     # Until then gloo's threads hold tensors: PyTorch 1.13 may hang if the model ends before them.
-    distributed.barrier()
+    distributed.barrier()  # pyright: ignore[reportUnknownMemberType]
     distributed.destroy_process_group()
 
 

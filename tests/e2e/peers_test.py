@@ -80,7 +80,7 @@ class Peers(cluster.ClusterTest):
     def test_a_worker_that_leaves_hands_over_what_it_keeps(self):
         # A worker waits for another at most twice as long as for storage. On a busy machine an answer takes longer than
         # these files do.
-        self.web.set(late=0.2)
+        self.web.set(late=0.4)
         self.start_coordinator()
         self.worker()
         leaving = self.worker()
