@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,20 @@ namespace leat::worker {
 namespace {
 
 using testing::HasSubstr;
+
+// Keeps the blocks that a listing puts.
+class PutBlocks final : public IndexSink {
+ public:
+  absl::Status Add(std::string bytes, uint64_t samples) override {
+    const Digest name = HashOf(bytes);
+    blocks.push_back(
+        {.sha256 = name, .bytes = bytes.size(), .samples = samples});
+    kept[name] = std::move(bytes);
+    return absl::OkStatus();
+  }
+  std::vector<IndexBlock> blocks;
+  std::map<Digest, std::string> kept;
+};
 
 class TableTest : public JobTest {
  protected:
@@ -195,6 +210,38 @@ TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {
   fetcher_.Add(job);
   JobTable table(Fast(), &fetcher_, &context_);
   EXPECT_TRUE(absl::IsDataLoss(Get(table, job.key()).status()));
+}
+
+TEST_F(TableTest, AJobWithAnIndexInBlocksIsOpenedWithoutThem) {
+  const FakeJob job = Job();
+  fetcher_.Add(job);
+  const auto opened = [&] {
+    JobTable table(Fast(), &fetcher_, &context_);
+    return Get(table, job.key()).status();
+  };
+  for (const uint64_t block_bytes : {1u, 1u << 20}) {
+    PutBlocks put;
+    SourceLimits limits;
+    limits.block_bytes = block_bytes;
+    const auto built =
+        BuildIndexInto(job.info.spec.pipeline.nodes[0], limits, &put);
+    ASSERT_TRUE(built.ok()) << built.status();
+    const FetchedBlocks index{
+        put.blocks,
+        IndexIdentity(built->fingerprint, built->shards, put.blocks)};
+    std::map<Digest, std::string> kept = put.kept;
+    fetcher_.SetBlocks(index, kept);
+    EXPECT_TRUE(opened().ok()) << opened();
+    // If there are several, only the head is needed now.
+    for (size_t i = 1; i < put.blocks.size(); ++i)
+      kept.erase(put.blocks[i].sha256);
+    fetcher_.SetBlocks(index, kept);
+    EXPECT_EQ(opened().ok(), put.blocks.size() > 2);
+    FetchedBlocks wrong = index;
+    wrong.identity[0] ^= 1;
+    fetcher_.SetBlocks(wrong, put.kept);
+    EXPECT_TRUE(absl::IsDataLoss(opened()));
+  }
 }
 
 TEST_F(TableTest, EndsWhileAFetchIsRetried) {
