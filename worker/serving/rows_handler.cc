@@ -10,83 +10,12 @@
 #include "core/pipeline/epilogue.h"
 #include "core/status.h"
 #include "rpc/call/raw_frame.h"
+#include "worker/serving/rows_messages.h"
 
 namespace leat::worker {
 namespace {
 
-constexpr size_t kMaxConsumerBytes = 256;
-
 using Buffer = grpc::ByteBuffer;
-
-// Checks only the sizes: a request waits for its job unchecked, and counts as
-// its rows.
-absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
-  const int slots = proto.memory_id() != 0 ? proto.rows_size() : 0;
-  if (proto.samples_size() != proto.rows_size() || proto.slots_size() != slots)
-    return InvalidArgument(
-        "request {}: {} rows, {} samples, {} slots in memory {}: want as many",
-        proto.request_id(), proto.rows_size(), proto.samples_size(),
-        proto.slots_size(), proto.memory_id());
-  if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
-    return InvalidArgument("request {}: {} absent samples, want up to {}",
-                           proto.request_id(), proto.absent_size(), kMaxAbsent);
-  return RowRequest{.request_id = proto.request_id(),
-                    .epoch = proto.epoch(),
-                    .step = proto.step(),
-                    .rows = {proto.rows().begin(), proto.rows().end()},
-                    .samples = {proto.samples().begin(), proto.samples().end()},
-                    .memory_id = proto.memory_id(),
-                    .slots = {proto.slots().begin(), proto.slots().end()},
-                    .absent = {proto.absent().begin(), proto.absent().end()}};
-}
-
-// A message whose samples are used. Counted while it exists.
-class KeptRequest {
- public:
-  KeptRequest(v1::RequestRows proto, uint64_t bytes,
-              std::shared_ptr<std::atomic<uint64_t>> of_stream,
-              std::shared_ptr<RowsShared> shared)
-      : proto_(std::move(proto)),
-        bytes_(bytes),
-        of_stream_(std::move(of_stream)),
-        shared_(std::move(shared)) {
-    *of_stream_ += bytes_;
-    shared_->supplied_bytes += bytes_;
-  }
-  ~KeptRequest() {
-    *of_stream_ -= bytes_;
-    shared_->supplied_bytes -= bytes_;
-  }
-  const v1::RequestRows& proto() const { return proto_; }
-
- private:
-  const v1::RequestRows proto_;
-  const uint64_t bytes_;
-  const std::shared_ptr<std::atomic<uint64_t>> of_stream_;
-  const std::shared_ptr<RowsShared> shared_;
-};
-
-// Refers to `owner`'s message without a copy.
-StoredSample FromProto(const v1::SuppliedSample& proto,
-                       std::shared_ptr<const KeptRequest> owner) {
-  StoredSample sample;
-  for (const v1::SuppliedField& field : proto.fields())
-    sample.fields.push_back(
-        {.bytes = std::as_bytes(std::span(field.data())),
-         .shape = Shape(field.shape().begin(), field.shape().end())});
-  sample.owner = std::move(owner);
-  return sample;
-}
-
-absl::Status CheckOpen(const v1::OpenRows& open) {
-  if (open.plan_hash().size() != sizeof(Digest))
-    return InvalidArgument("open: a plan hash of {} bytes: want {}",
-                           open.plan_hash().size(), sizeof(Digest));
-  if (open.consumer().size() > kMaxConsumerBytes)
-    return InvalidArgument("open: a consumer's name of {} bytes: want up to {}",
-                           open.consumer().size(), kMaxConsumerBytes);
-  return absl::OkStatus();
-}
 
 // True if the message's last slice is the very memory of `data`.
 bool Borrows(const Buffer& message, std::span<const std::byte> data) {
@@ -137,7 +66,9 @@ RowsHandler::RowsHandler(std::shared_ptr<RowsShared> shared,
     : shared_(std::move(shared)),
       stream_(std::move(stream)),
       sharing_(shared_->sharing != nullptr ? shared_->sharing->OpenStream()
-                                           : nullptr) {}
+                                           : nullptr),
+      supplied_bytes_{.of_stream = std::make_shared<std::atomic<uint64_t>>(0),
+                      .of_all = {shared_, &shared_->supplied_bytes}} {}
 
 void RowsHandler::OnMessage(Buffer message) {
   v1::RowsRequest request;
@@ -218,8 +149,10 @@ absl::Status RowsHandler::Handle(v1::RowsRequest request) {
     case v1::RowsRequest::kOpen:
       return Open(request.open());
     case v1::RowsRequest::kRequest: {
-      ASSIGN_OR_RETURN(RowRequest request,
-                       Keep(std::move(*request.mutable_request())));
+      ASSIGN_OR_RETURN(
+          RowRequest request,
+          ReadRequest(std::move(*request.mutable_request()), supplied_bytes_,
+                      shared_->options.max_supplied_bytes_per_stream));
       return Ask(std::move(request));
     }
     case v1::RowsRequest::kCancel:
@@ -304,23 +237,6 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
   for (RowRequest& request : pending)
     RETURN_IF_ERROR(Submit(id, std::move(request)));
   return absl::OkStatus();
-}
-
-// Returns the request, with its message if that has samples.
-absl::StatusOr<RowRequest> RowsHandler::Keep(v1::RequestRows proto) {
-  ASSIGN_OR_RETURN(RowRequest request, FromProto(proto));
-  if (proto.supplied().empty()) return request;
-  const uint64_t bytes = proto.ByteSizeLong();
-  const auto owner = std::make_shared<const KeptRequest>(
-      std::move(proto), bytes, supplied_bytes_, shared_);
-  if (*supplied_bytes_ > shared_->options.max_supplied_bytes_per_stream)
-    return ResourceExhausted(
-        "samples of {} bytes are supplied and wait: the limit is {} a stream",
-        supplied_bytes_->load(),
-        shared_->options.max_supplied_bytes_per_stream);
-  for (const v1::SuppliedSample& sample : owner->proto().supplied())
-    request.supplied.push_back(FromProto(sample, owner));
-  return request;
 }
 
 absl::Status RowsHandler::Ask(RowRequest request) {

@@ -7,8 +7,7 @@
 // free again when the rows have been answered; the slots of a withdrawn request
 // are free when its lease ends, which `request_ended` then reports.
 //
-// Samples that a request supplies stay in its message, which is kept until
-// their rows have been computed or forgotten.
+// Samples that a request supplies stay in its message (rows_messages.h).
 #pragma once
 
 #include <atomic>
@@ -28,6 +27,7 @@
 #include "rpc/call/stream.h"
 #include "worker/job/job_table.h"
 #include "worker/scheduler/scheduler.h"
+#include "worker/serving/rows_messages.h"
 #include "worker/serving/rows_service.h"
 #include "worker/shared_memory/server.h"
 
@@ -78,7 +78,6 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   absl::Status SendOpened(const v1::OpenRows& open);
   void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
   absl::Status Begin(JobTable::Runtime runtime);
-  absl::StatusOr<RowRequest> Keep(v1::RequestRows proto);
   absl::Status Ask(RowRequest request);
   absl::Status Submit(Scheduler::StreamId id, RowRequest request);
   absl::Status Place(std::span<const size_t> field_bytes, RowRequest& request);
@@ -97,9 +96,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   std::string consumer_, plan_hash_;              // constant once opened
   IteratorEnd end_;                               // constant likewise
   std::atomic<bool> checksums_{false};            // required in each message
-  const std::shared_ptr<std::atomic<uint64_t>> supplied_bytes_ =
-      // This stream's part of RowsShared's.
-      std::make_shared<std::atomic<uint64_t>>(0);
+  const SuppliedBytes supplied_bytes_;            // of this stream
 
   Mutex request_mu_;  // keeps requests in their order of arrival
   Mutex mu_;
