@@ -18,7 +18,7 @@
 #include "core/json.h"
 #include "core/pipeline/arguments.h"
 #include "core/status.h"
-#include "rpc/process/decimal_option.h"
+#include "rpc/process/whole_number.h"
 
 namespace leat::rpc {
 namespace {
@@ -214,8 +214,9 @@ FlagFile::FlagFile(CLI::App* app) : app_(app) {
     options_.emplace(key, option);
     if (option->get_configurable()) defaults_.emplace(key, DefaultOf(option));
     const std::string type = option->get_type_name();
-    if (type.starts_with("INT") || type.starts_with("UINT"))
-      option->transform(WithoutZeros());
+    const bool is_signed = type.starts_with("INT");
+    if (is_signed || type.starts_with("UINT"))
+      option->transform(WholeNumber(is_signed));
   }
   app->add_option("--config", path_,
                   "YAML file with these flags, without their dashes; what the "

@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OURS = ("leat", "leat-coordinator", "leat-worker", "libleat-dev", "libleat0", "python3-leat")
 UNITS = ("leat-coordinator.service", "leat-worker.service", "leat-worker@.service")
 TOOLS = ("dpkg-buildpackage", "dh", "dh_python3", "help2man", "lintian")
+MAINTAINER = "Bean & Sons"
 
 # Run in the chroot, with a loopback of its own: does what systemd does with the units, and trains.
 USE = """
@@ -105,7 +106,8 @@ class PackagesTest(cluster.ClusterTest):
         cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="leat-packages-"))
         cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
         cls.debs = {1: cls.scratch / "1", 2: cls.scratch / "2"}
-        built = run(ROOT / "deploy/debian/build", "--build-dir", build_dir(), "--fast", "-o", cls.debs[1])
+        built = run("env", f"DEBFULLNAME={MAINTAINER}", "DEBEMAIL=us@example.com", ROOT / "deploy/debian/build",
+                    "--build-dir", build_dir(), "--fast", "-o", cls.debs[1])
         assert built.returncode == 0, built.stdout + built.stderr
         cls.make_newer()
         cls.debian = cls.chroot(bare, build_dir() / "bookworm-packages")
@@ -223,6 +225,10 @@ class PackagesTest(cluster.ClusterTest):
         left = [str(path) for top in ("etc", "usr", "var/lib", "var/cache")
                 for path in (self.debian / top).rglob("*leat*") if "apt" not in path.parts]
         self.assertEqual(left, [])
+
+    def test_the_maintainer_is_who_the_environment_says(self):
+        for deb in self.debs[1].glob("*.deb"):
+            self.assertEqual(run("dpkg-deb", "-f", deb, "Maintainer").stdout, f"{MAINTAINER} <us@example.com>\n")
 
     def test_lintian_finds_no_error(self):
         (changes,) = self.debs[1].glob("*.changes")

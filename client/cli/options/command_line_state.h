@@ -18,7 +18,7 @@
 #include "client/cli/options/command_line.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
-#include "rpc/process/decimal_option.h"
+#include "rpc/process/whole_number.h"
 
 namespace leat::cli {
 
@@ -90,8 +90,9 @@ struct CommandLine::State {
                    Values known = {}) {
     CLI::Option* option = command->add_option(flags, value, text);
     if (!type.empty()) option->type_name(type);
-    if constexpr (std::is_integral_v<typename SingleOf<T>::Type>)
-      option->transform(rpc::WithoutZeros());
+    using Single = typename SingleOf<T>::Type;
+    if constexpr (std::is_integral_v<Single>)
+      option->transform(rpc::WholeNumber(std::is_signed_v<Single>));
     values[option] = std::move(known);
     return option;
   }

@@ -82,6 +82,31 @@ TEST(FlagError, IsOneLineThatNamesTheFlagAndWhatWasMeant) {
   EXPECT_THAT(Refused({"--threads"}), HasSubstr("--threads"));
 }
 
+TEST(FlagError, NamesANumberThatDoesNotFit) {
+  struct Rack {
+    uint64_t sheaves = 0;
+    int64_t depth = 0;
+    CLI::App app{"A rack.", "rack"};
+    FlagFile file{(app.add_option("--sheaves", sheaves, "how many"),
+                   app.add_option("--depth", depth, "how deep"), &app)};
+  };
+  const auto refused = [](const char* flag, const char* value) {
+    Rack rack;
+    try {
+      rack.app.parse({value, flag});
+    } catch (const CLI::ParseError& error) {
+      return std::string(FlagError(rack.app, error).message());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("--sheaves", "18446744073709551615"), "");
+  EXPECT_THAT(refused("--sheaves", "18446744073709551616"),
+              HasSubstr("--sheaves: \"18446744073709551616\": want a number"));
+  EXPECT_EQ(refused("--depth", "-9223372036854775808"), "");
+  EXPECT_THAT(refused("--depth", "9223372036854775808"),
+              HasSubstr("--depth: \"9223372036854775808\": want a number"));
+}
+
 TEST(FlagHelp, NamesValuesAsPeopleDo) {
   Mill mill;
   const std::map<std::string, int> where = {{"all", 1}, {"remote", 0}};

@@ -40,6 +40,17 @@ TEST(Numbers, BelowZeroAreRefusedInFewWords) {
     }
 }
 
+TEST(Numbers, Of2To64AndMoreAreRefused) {
+  for (const char* step : {"18446744073709551616", "0x1ffffffffffffffff"}) {
+    Shell shell;
+    EXPECT_EQ(shell.Run({"why", "resnet50", "--step", step}), 2);
+    EXPECT_EQ(
+        shell.err.substr(0, shell.err.find('\n')),
+        fmt::format("leat: --step: \"{}\": want a number of 64 bits", step));
+    EXPECT_THAT(shell.service.calls, IsEmpty());
+  }
+}
+
 TEST(Numbers, WithZerosInFrontAreDecimal) {
   Shell shell;
   shell.service.explained = "[]";
