@@ -126,9 +126,11 @@ void HttpServer::Loop::Accept(Door* door) {
   door->acceptor.async_accept(
       [this, door](const error_code& error, tcp::socket socket) {
         if (error == net::error::operation_aborted) return;
-        if (!error) connections_.Begin(std::move(socket), context_);
-        if (!error || error == net::error::connection_aborted)
-          return Accept(door);
+        if (!error || error == net::error::connection_aborted) {
+          Accept(door);  // before Begin, which throws if memory is short
+          if (!error) connections_.Begin(std::move(socket), context_);
+          return;
+        }
         LOG_WARN("http.accept error=\"{}\"", error.message());
         door->rest.expires_after(kRest);
         door->rest.async_wait([this, door](const error_code& stopped) {
