@@ -150,6 +150,14 @@ class DeployTest(unittest.TestCase):
         self.assert_says(done, 0)
         self.assertEqual(done.stdout, "")
 
+    def test_a_package_of_two_architectures_is_there(self):
+        for states, code in (("installed installed", 0), ("config-files installed", 0), ("not-installed", 1)):
+            self.stand_in("dpkg-query", 'format=${2#-f=}\n'
+                          f'for state in {states}; do printf "${{format//"\\${{db:Status-Status}}"/$state}}"; done')
+            self.stand_in("id", "echo 1000")
+            done = self.run_script("deploy/install-dependencies", "demo")
+            self.assertEqual(done.returncode, code, done.stderr)
+
     def test_an_environment_that_pip_does_not_finish_is_not_left(self):
         venv = self.root / "a venv"
         done = self.run_script("deploy/install-dependencies", "--python", "demo", venv, path=os.environ["PATH"],
