@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares each operation of automatic augmentation with a slow reference in
-// double, and drawn operations with the same ones applied one by one.
-#include "worker/image/loops/augment.h"
-
+// double.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <random>
-#include <thread>
 
 #include "core/operators/augmentation.h"
 #include "gmock/gmock.h"
-#include "tests/worker/image/operators/values_support.h"
+#include "tests/worker/image/operators/augment_support.h"
 #include "worker/image/loops/values.h"
 
 namespace leat::worker::testing {
@@ -22,27 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
-
-const Shape kShapes[] = {{1, 1, 3}, {1, 1, 1}, {2, 2, 3},  {1, 7, 1},
-                         {5, 1, 3}, {9, 4, 1}, {13, 37, 3}};
-
-// Values in a part of the range, so that contrasts can spread them.
-Array RandomImage(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  const int low = static_cast<int>(random() % 100);
-  const int range = 1 + static_cast<int>(random() % 155);
-  Bytes values(shape[0] * shape[1] * shape[2]);
-  for (uint8_t& value : values)
-    value = static_cast<uint8_t>(low + static_cast<int>(random() % range));
-  return Array::Of<uint8_t>(shape, values);
-}
-
-Array Augmented(const char* operation, double magnitude, const Array& image,
-                Args more = {}) {
-  more["operation"] = Text(operation);
-  more["magnitude"] = Value(magnitude);
-  return Computed("augment", std::move(more), {image});
-}
 
 // Pixels as numbers, for references.
 struct Image {
@@ -84,7 +59,7 @@ void ExpectValues(const Array& got, const Image& in, double tolerance,
 // Calls use(image, its array) for images of several shapes.
 void WithImages(const std::function<void(const Image&, const Array&)>& use) {
   uint32_t seed = 1;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kAugmentShapes) {
     const Array array = RandomImage(shape, seed++);
     use(Image(array), array);
   }
@@ -313,150 +288,6 @@ TEST(Augment, RefusesAnImageThatIsTooLongToBeTurned) {
   const absl::Status status = run(65'501).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("65501"));
-}
-
-TEST(AugmentLoops, AreTheSameWithAndWithoutVectors) {
-  const Bytes in = RandomImage({50, 1003, 1}, 9).Values<uint8_t>();
-  Bytes a(in.size()), b(in.size());
-  const AugmentLoops loops[] = {PlainAugmentLoops(), BestAugmentLoops()};
-  const auto same = [&](const auto& run) {
-    run(loops[0], a.data());
-    run(loops[1], b.data());
-    EXPECT_EQ(a, b);
-  };
-  const size_t count = in.size();
-  same([&](const AugmentLoops& l, uint8_t* out) {
-    l.mask(in.data(), count, 0xe0, out);
-  });
-  same([&](const AugmentLoops& l, uint8_t* out) {
-    l.solarize(in.data(), count, 120, out);
-  });
-  same([&](const AugmentLoops& l, uint8_t* out) {
-    l.solarize_add(in.data(), count, 90, out);
-  });
-  for (const float factor : {0.1f, 1.0f, 1.9f, -1e6f, 1e6f})
-    same([&](const AugmentLoops& l, uint8_t* out) {
-      l.sharpen(in.data() + 3, in.data() + 1006, in.data() + 2009, count - 2012,
-                3, SharpnessOf(factor), out);
-    });
-}
-
-// --- Draws ------------------------------------------------------------------
-
-// Applies `steps` one by one.
-Array OneByOne(const AugmentationSteps& steps, const Array& image,
-               double factor_y = 1, double factor_x = 1) {
-  Array result = image;
-  for (const AugmentationStep& step : steps) {
-    double parameter = step.parameter;
-    if (step.operation == Augmentation::kTranslateX) parameter *= factor_x;
-    if (step.operation == Augmentation::kTranslateY) parameter *= factor_y;
-    result = Augmented(InfoOf(step.operation).name.data(), parameter, result);
-  }
-  return result;
-}
-
-SampleRng RngOf(uint64_t sample) { return SampleRng(1, 0, sample, 1); }
-
-// The operator gives, for many samples, the same as the steps of draw(&rng),
-// applied one by one.
-void ExpectDrawn(const char* op, Args args, const Array& image,
-                 const std::function<AugmentationSteps(SampleRng*)>& draw,
-                 double factor_y = 1, double factor_x = 1) {
-  auto made = OneOperator::Make(op, std::move(args), {image});
-  ASSERT_TRUE(made.ok()) << Message(made.status());
-  for (uint64_t sample = 0; sample < 60; ++sample) {
-    SampleRng rng = RngOf(sample);
-    const AugmentationSteps steps = draw(&rng);
-    const auto got = made->Run(sample);
-    ASSERT_TRUE(got.ok()) << Message(got.status());
-    ASSERT_EQ(*got, OneByOne(steps, image, factor_y, factor_x))
-        << op << " " << sample;
-  }
-}
-
-TEST(RandAugment, DoesWhatItDrawsInOrder) {
-  for (const int64_t channels : {1, 3})
-    for (const int64_t count : {1, 2, 5}) {
-      const Array image = RandomImage({11, 17, channels}, 3);
-      const auto suite = RandAugmentSuite(true, {100, 100});
-      ExpectDrawn("rand_augment",
-                  {{"n", Value(count)}, {"m", Value(int64_t{4})}}, image,
-                  [&](SampleRng* rng) {
-                    return DrawRandAugment(suite, count, 4, 31, rng);
-                  });
-    }
-}
-
-TEST(RandAugment, LeavesOutWhatIsExcludedAndMovesByPartsOfTheSides) {
-  const Array image = RandomImage({20, 50, 3}, 4);
-  auto suite = RandAugmentSuite(false, {0.5, 0.25});
-  suite.erase(suite.begin() + 4);  // rotate
-  ExpectDrawn(
-      "rand_augment",
-      {{"n", Value(int64_t{2})},
-       {"m", Value(int64_t{8})},
-       {"num_magnitude_bins", Value(int64_t{10})},
-       {"monotonic_mag", Value(false)},
-       {"max_translate_rel", Floats{0.5, 0.25}},
-       {"excluded", std::vector<std::string>{"rotate", "rotate"}}},
-      image,
-      [&](SampleRng* rng) { return DrawRandAugment(suite, 2, 8, 10, rng); }, 20,
-      50);
-}
-
-TEST(TrivialAugment, DoesWhatItDraws) {
-  const Array image = RandomImage({20, 50, 3}, 4);
-  const auto suite = TrivialAugmentSuite({5, 32});
-  ExpectDrawn("trivial_augment_wide", {{"max_translate_abs", Floats{5, 32}}},
-              image, [&](SampleRng* rng) {
-                return AugmentationSteps{DrawTrivialAugment(suite, 31, rng)};
-              });
-}
-
-TEST(AutoAugment, DoesWhatItDraws) {
-  const Array image = RandomImage({20, 50, 3}, 4);
-  for (const std::string_view name : AutoAugmentPolicies()) {
-    const auto policy = AutoAugmentPolicy(name, {250, 250});
-    ExpectDrawn("auto_augment", {{"policy", Text(name.data())}}, image,
-                [&](SampleRng* rng) { return DrawAutoAugment(policy, rng); });
-  }
-}
-
-TEST(AutoAugment, TakesImagesOfEverySize) {
-  for (const char* op : {"auto_augment", "trivial_augment_wide"})
-    for (const Shape& shape : kShapes) {
-      const Array image = RandomImage(shape, 8);
-      const auto result =
-          Apply({Node{op, {}, {}},
-                 Node{"crop", {}, {{"size", Ints{shape[0], shape[1]}}}}},
-                {Array(image).Open()});
-      ASSERT_TRUE(result.ok()) << Message(result.status());
-      EXPECT_EQ(result->shape, shape);
-    }
-}
-
-TEST(Augmentations, AreTheSameOnEveryThreadAndInEveryOrder) {
-  constexpr uint64_t kSamples = 40;
-  const Args args = {{"n", Value(int64_t{3})}, {"m", Value(int64_t{20})}};
-  const Array image = RandomImage({23, 19, 3}, 10);
-  const auto all = [&](bool backwards) {
-    std::vector<Array> results(kSamples);
-    auto made = OneOperator::Make("rand_augment", args, {image});
-    for (uint64_t i = 0; i < kSamples; ++i) {
-      const uint64_t sample = backwards ? kSamples - 1 - i : i;
-      results[sample] = made->Run(sample).value();
-    }
-    return results;
-  };
-  const std::vector<Array> want = all(false);
-  std::vector<Array> got[3];
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&, t] { got[t] = all(t % 2 == 0); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& results : got) EXPECT_EQ(results, want);
-  EXPECT_NE(want[0], want[1]);
 }
 
 }  // namespace
