@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/parts.h"
+#include "server/state/list_blocks.h"
 
 namespace leat::server {
 namespace {
@@ -40,15 +41,16 @@ class CollectTransaction final : public Transaction {
 
  private:
   std::set<Digest> Live() const {
-    std::set<Digest> live;
-    for (const auto& [name, bytes] : parts_->state.BlocksInUse())
-      live.insert(live.end(), name);
+    ListBlocks blocks = parts_->state.BlocksInUse();
     for (const auto& [id, request] : parts_->datasets.indexing().requests()) {
       for (const auto& [name, value] : request.reader.args)
         if (const auto* list = std::get_if<LongList>(&value))
-          live.insert(list->blocks.begin(), list->blocks.end());
-      for (const IndexBlock& part : request.trail) live.insert(part.sha256);
+          AddBlocks(*list, &blocks);
+      for (const IndexBlock& part : request.trail)
+        blocks[part.sha256] = part.bytes;
     }
+    std::set<Digest> live;
+    for (const auto& [name, bytes] : blocks) live.insert(live.end(), name);
     return live;
   }
 

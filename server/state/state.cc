@@ -6,6 +6,7 @@
 
 #include "core/counted.h"
 #include "core/status.h"
+#include "server/state/list_blocks.h"
 #include "server/state/records.h"
 
 namespace leat::server {
@@ -211,13 +212,9 @@ std::map<Digest, uint64_t> State::BlocksInUse() const {
     for (const IndexBlock& block : *dataset.blocks)
       blocks[block.sha256] = block.bytes;
   }
-  for (const auto& [name, job] : jobs())
-    for (size_t i = 0; i < NumSources(job.info->spec); ++i)
-      for (const Node& node : PipelineOf(job.info->spec, i).nodes)
-        for (const auto& [arg, value] : node.args)
-          if (const auto* list = std::get_if<LongList>(&value))
-            for (size_t k = 0; k < list->blocks.size(); ++k)
-              blocks[list->blocks[k]] = BlockBytes(*list, k);
+  for (const auto& [name, job] : jobs()) AddBlocks(job.info->spec, &blocks);
+  for (const Event& event : set_aside_)
+    blocks.merge(BlocksOfRecord(std::get<SetAside>(event.kind).record));
   return blocks;
 }
 
