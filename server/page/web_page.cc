@@ -94,6 +94,13 @@ std::string CookieOf(const HttpRequest& request, std::string_view value) {
                      value.empty() ? "; Max-Age=0" : "");
 }
 
+// Returns the number of the request's session; empty: it has none, or a token
+// of its own.
+std::string_view SessionOf(const HttpRequest& request) {
+  if (!request.token.empty()) return {};
+  return rpc::CookieIn(request.cookie, kCookie);
+}
+
 std::optional<uint64_t> NumberIn(std::string_view text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -124,8 +131,7 @@ HttpResponse WebPage::Answer(const HttpRequest& request) {
 
 std::string WebPage::TokenOf(const HttpRequest& request) {
   if (!request.token.empty()) return std::string(request.token);
-  return sessions_.TokenOf(rpc::CookieIn(request.cookie, kCookie),
-                           clock_->Now());
+  return sessions_.TokenOf(SessionOf(request), clock_->Now());
 }
 
 absl::Status WebPage::Admit(std::string_view token) const {
@@ -251,10 +257,12 @@ HttpResponse WebPage::Live(const HttpRequest& request, std::string token) {
   response.body = std::make_shared<const std::string>(
       "retry: 2000\n\n" + NewEvents(&after) + *event_);
   response.every = kLiveEvery;
-  response.more = [this, token = std::move(token), after,
+  response.more = [this, token = std::move(token),
+                   session = std::string(SessionOf(request)), after,
                    ended =
                        false]() mutable -> std::shared_ptr<const std::string> {
     if (ended) return nullptr;
+    if (!session.empty()) token = sessions_.TokenOf(session, clock_->Now());
     if (!Admit(token).ok()) {
       ended = true;
       return std::make_shared<const std::string>("event: denied\ndata: {}\n\n");

@@ -150,8 +150,13 @@ class DocumentTest(PageTest):
             status, _, text = ask(self.address, "/api/sheet?job=none", Authorization=f"Bearer {made[role]}")
             self.assertEqual(status, answer, text)
         second = sign_in(made["viewer"])[1]["Set-Cookie"].partition(";")[0]
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/live", headers={"Cookie": second})
+        stream = connection.getresponse()
         self.assertEqual(ask(self.address, "/sign-out", "POST", "", Cookie=second)[0], 303)
         self.assertEqual(ask(self.address, "/api/state", Cookie=second)[0], 401)
+        self.assertTrue(stream.read().endswith(b"event: denied\ndata: {}\n\n"))
         # A revoked token gives no access, and the streams of its sessions end.
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         self.addCleanup(connection.close)

@@ -34,7 +34,8 @@ export class Live {
       this.last = event.lastEventId;
       this.on.happened(JSON.parse(event.data));
     });
-    // The token was revoked: the page asks for another one.
+    // The token was revoked, or the session has ended: the page asks for another
+    // one.
     source.addEventListener("denied", () => location.reload());
     source.addEventListener("error", () => {
       this.on.connection("apart");

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The data of the page, and its bounds.
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/plan/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "rpc/access/access.h"
 #include "server/page/assets.h"
 #include "server/page/data_json.h"
 #include "server/page/model.h"
 #include "server/page/sessions.h"
 #include "server/page/tables.h"
+#include "server/page/web_page.h"
+#include "server/relays/sheet_relay.h"
 #include "tests/server/coordinator/parts/mixture.h"
 #include "tests/server/coordinator/world.h"
 
@@ -174,6 +179,41 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST_F(PageTest, ALiveAnswerEndsWithItsSession) {
+  constexpr char kToken[] = "an-own-token-of-the-daemon";
+  FakeClock clock;
+  const StatusView view(&*world_, &clock);
+  SheetRelay sheets;
+  const rpc::Access access({.token = kToken}, &clock);
+  WebPage page(&*world_, &view, &sheets, &access, &clock);
+  const std::string form = std::string("token=") + kToken;
+  const auto sign_in = [&]() -> std::string {
+    const rpc::HttpResponse answer =
+        page.Answer({.path = "/sign-in", .body = form, .is_post = true});
+    for (const auto& [name, value] : answer.fields)
+      if (name == "Set-Cookie") return value.substr(0, value.find(';'));
+    return "";
+  };
+  const std::string cookie = sign_in(), left = sign_in();
+  ASSERT_NE(cookie, "");
+  const auto of_session = page.Answer({.path = "/live", .cookie = cookie}).more;
+  const auto of_left = page.Answer({.path = "/live", .cookie = left}).more;
+  const auto of_token = page.Answer({.path = "/live", .token = kToken}).more;
+  ASSERT_TRUE(of_session && of_left && of_token);
+  for (const auto* more : {&of_session, &of_left, &of_token})
+    EXPECT_THAT(*(*more)(), HasSubstr("event: state"));
+  EXPECT_EQ(page.Answer({.path = "/sign-out", .cookie = left, .is_post = true})
+                .status,
+            303u);
+  constexpr char kDenied[] = "event: denied\ndata: {}\n\n";
+  EXPECT_EQ(*of_left(), kDenied);
+  EXPECT_EQ(of_left(), nullptr);
+  EXPECT_THAT(*of_session(), HasSubstr("event: state"));
+  clock.Advance(PageSessions::kLifetime);
+  EXPECT_EQ(*of_session(), kDenied);
+  EXPECT_THAT(*of_token(), HasSubstr("event: state"));
 }
 
 // The page for browsers without scripts uses the same words.
