@@ -65,9 +65,9 @@ std::string JsonOf(const PageModel& model) {
   json += ",\"status\":" + JsonOf(model.status);
   json += fmt::format(
       ",\"counts\":{{\"workers\":{},\"ready\":{},\"draining\":{},\"lost\":{},"
-      "\"jobs\":{},\"jobs_in_use\":{}}}",
+      "\"jobs\":{},\"jobs_in_use\":{},\"consumers\":{}}}",
       model.workers, model.ready, model.draining, model.lost, model.jobs,
-      model.jobs_in_use);
+      model.jobs_in_use, model.num_consumers);
   json += fmt::format(",\"class_of\":[{}]", fmt::join(model.class_of, ","));
   json += ",\"classes\":[";
   for (const PageModel::Class& each : model.classes) {

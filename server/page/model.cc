@@ -245,6 +245,23 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
   }
 }
 
+// Adds the first consumers, and the queues of all.
+void AddConsumers(const Coordinator& coordinator,
+                  std::map<v1::Stage, v1::StageStats>* queues,
+                  PageModel* model) {
+  for (Page page{"", kMaxPageConsumers};;) {
+    const std::vector<ConsumerView> views = coordinator.Consumers(page);
+    model->num_consumers += views.size();
+    for (const ConsumerView& view : views) {
+      if (view.report.stats != nullptr) AddQueues(*view.report.stats, queues);
+      if (model->consumers.size() < kMaxPageConsumers)
+        model->consumers.push_back(ToProto(view));
+    }
+    if (views.size() < page.limit) break;
+    page.after = views.back().key;
+  }
+}
+
 void AddDatasets(const Coordinator& coordinator, PageModel* model) {
   for (DatasetView& view : coordinator.Datasets({"", kMaxPageDatasets})) {
     auto small = std::make_shared<DatasetInfo>();
@@ -269,11 +286,7 @@ PageModel MakePageModel(const Coordinator& coordinator, const StatusView& view,
   std::map<v1::Stage, v1::StageStats> queues;
   WorkerWalk(&model).Walk(coordinator, &queues);
   AddJobs(coordinator, now, &model);
-  for (const ConsumerView& each :
-       coordinator.Consumers({"", kMaxPageConsumers})) {
-    model.consumers.push_back(ToProto(each));
-    AddQueues(model.consumers.back().stats(), &queues);
-  }
+  AddConsumers(coordinator, &queues, &model);
   AddDatasets(coordinator, &model);
   for (const v1::StageStats& stage :
        coordinator.statistics().Stages(now.mono - kJudgedBy, &model.stages_of))

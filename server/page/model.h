@@ -43,7 +43,7 @@ struct PageModel {
   std::vector<size_t> class_of;  // of each worker in `status`
   std::vector<Class> classes;
   size_t workers = 0, ready = 0, draining = 0, lost = 0;
-  size_t jobs = 0, jobs_in_use = 0;
+  size_t jobs = 0, jobs_in_use = 0, num_consumers = 0;
   v1::WorkerStats total;  // sums over all workers that are not lost
   // Statistics of the last minute, or of its known part; the queues are those
   // of this moment.

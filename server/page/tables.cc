@@ -235,7 +235,7 @@ std::string Consumers(const PageModel& model) {
                HtmlCell(stats.wait().p95_ms(),
                         fmt::format("{:.3g} ms", stats.wait().p95_ms()))});
   }
-  return table.Html();
+  return table.Html(model.num_consumers);
 }
 
 std::string Stages(const PageModel& model) {

@@ -181,6 +181,34 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(PageTest, SumsTheQueuesOfAllConsumers) {
+  constexpr size_t kConsumers = kMaxPageConsumers + 3;
+  const auto job =
+      world_.MakeJob(SpecOf("cats", "/data"), Join(WorkerOf("a"), 100));
+  ASSERT_NE(job, nullptr);
+  auto stats = std::make_shared<v1::ConsumerStats>();
+  v1::StageStats* const train = stats->add_stages();
+  train->set_stage(v1::STAGE_TRAIN);
+  train->set_queue_depth(1);
+  train->set_queue_capacity(4);
+  for (size_t i = 0; i < kConsumers; ++i)
+    EXPECT_TRUE(
+        world_
+            ->ReportConsumer(world_.Open(*job, fmt::format("c{:03}", i)),
+                             {.stats = stats}, world_.now())
+            .ok());
+  const PageModel model = Model();
+  EXPECT_EQ(model.consumers.size(), kMaxPageConsumers);
+  EXPECT_EQ(model.num_consumers, kConsumers);
+  ASSERT_EQ(model.stages.size(), 1u);
+  EXPECT_EQ(model.stages[0].queue_depth(), kConsumers);
+  EXPECT_EQ(model.stages[0].queue_capacity(), 4 * kConsumers);
+  EXPECT_EQ(Parsed(JsonOf(model))["counts"]["consumers"], kConsumers);
+  EXPECT_THAT(TablesOf(model, {}),
+              HasSubstr(fmt::format("{} more are not shown",
+                                    kConsumers - kMaxTableRows)));
+}
+
 TEST_F(PageTest, ALiveAnswerEndsWithItsSession) {
   constexpr char kToken[] = "an-own-token-of-the-daemon";
   FakeClock clock;
