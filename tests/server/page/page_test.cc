@@ -209,6 +209,30 @@ TEST_F(PageTest, SumsTheQueuesOfAllConsumers) {
                                     kConsumers - kMaxTableRows)));
 }
 
+// A connection that is cut may be open here for a while after its consumer has
+// connected again.
+TEST_F(PageTest, AConsumerWithTwoSessionsCountsOnce) {
+  const auto job =
+      world_.MakeJob(SpecOf("cats", "/data"), Join(WorkerOf("a"), 100));
+  ASSERT_NE(job, nullptr);
+  world_.Open(*job, "c");
+  const SessionId again = world_.Open(*job, "c");
+  for (uint64_t i = 0; i < 5; ++i) {
+    auto stats = std::make_shared<v1::ConsumerStats>();
+    stats->set_rows_total(200 * i);
+    stats->add_stages()->set_stage(v1::STAGE_TRAIN);
+    EXPECT_TRUE(
+        world_->ReportConsumer(again, {.stats = stats}, world_.now()).ok());
+    world_.Stop(seconds(2));
+  }
+  const auto history =
+      world_->HistoryOf("cats", std::chrono::minutes(1), world_.now());
+  ASSERT_TRUE(history.ok());
+  EXPECT_EQ(history->consumers, 1u);
+  EXPECT_EQ(history->strips.size(), 1u);
+  EXPECT_EQ(*std::ranges::max_element(history->rows_per_s), 100);
+}
+
 TEST_F(PageTest, ALiveAnswerEndsWithItsSession) {
   constexpr char kToken[] = "an-own-token-of-the-daemon";
   FakeClock clock;
