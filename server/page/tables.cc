@@ -42,7 +42,13 @@ HtmlCell Words(std::string_view text) {
 HtmlCell Count(uint64_t value) {
   return {static_cast<double>(value), fmt::format("{}", value)};
 }
-HtmlCell Rate(double value) { return {value, fmt::format("{:.4g}", value)}; }
+// Writes a number without an exponent, as the CLI does.
+std::string NumberText(double value) {
+  if (value <= 0) return "0";
+  return value < 100 ? fmt::format("{:.1f}", value)
+                     : fmt::format("{:.0f}", value);
+}
+HtmlCell Rate(double value) { return {value, NumberText(value)}; }
 HtmlCell Percent(double share) {
   return {share, fmt::format("{:.0f} %", 100 * share)};
 }
@@ -141,9 +147,10 @@ std::string Verdicts(const PageModel& model) {
         EscapeHtml(verdict.job()), EscapeHtml(TitleOf(verdict.limit())),
         EscapeHtml(verdict.summary()), verdict.seen().seconds());
     for (const v1::Figure& figure : verdict.figures())
-      html += fmt::format("<li>{}: <data value=\"{}\">{:.4g}</data> {}</li>",
-                          EscapeHtml(figure.what()), figure.value(),
-                          figure.value(), EscapeHtml(figure.unit()));
+      html +=
+          fmt::format("<li>{}: <data value=\"{}\">{}</data> {}</li>",
+                      EscapeHtml(figure.what()), figure.value(),
+                      NumberText(figure.value()), EscapeHtml(figure.unit()));
     html += fmt::format("</ul>\n<p>Change: {}</p></section>\n",
                         EscapeHtml(verdict.advice()));
   }
@@ -233,7 +240,7 @@ std::string Consumers(const PageModel& model) {
                Count(stats.step()), Rate(stats.rows_per_s()),
                Percent(stats.stall_fraction()),
                HtmlCell(stats.wait().p95_ms(),
-                        fmt::format("{:.3g} ms", stats.wait().p95_ms()))});
+                        NumberText(stats.wait().p95_ms()) + " ms")});
   }
   return table.Html(model.num_consumers);
 }

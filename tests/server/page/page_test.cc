@@ -233,6 +233,21 @@ TEST_F(PageTest, AConsumerWithTwoSessionsCountsOnce) {
   EXPECT_EQ(*std::ranges::max_element(history->rows_per_s), 100);
 }
 
+TEST_F(PageTest, TablesWriteLargeNumbersInFull) {
+  const SessionId worker = Join(WorkerOf("a"), 12'345);
+  const auto job = world_.MakeJob(SpecOf("cats", "/data"), worker);
+  ASSERT_NE(job, nullptr);
+  auto stats = std::make_shared<v1::ConsumerStats>();
+  stats->mutable_wait()->set_p95_ms(1500);
+  EXPECT_TRUE(world_
+                  ->ReportConsumer(world_.Open(*job, "c"), {.stats = stats},
+                                   world_.now())
+                  .ok());
+  EXPECT_THAT(TablesOf(Model(), {}),
+              AllOf(HasSubstr(">12345</data>"), HasSubstr(">1500 ms</data>"),
+                    Not(HasSubstr("e+"))));
+}
+
 TEST_F(PageTest, ALiveAnswerEndsWithItsSession) {
   constexpr char kToken[] = "an-own-token-of-the-daemon";
   FakeClock clock;
