@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/html.h"
 #include "core/observe/bottleneck.h"
+#include "core/plan/layout.h"
 #include "fmt/format.h"
 
 namespace leat::server {
@@ -188,10 +189,7 @@ std::string SourcesOf(const v1::Job& job) {
 
 // Empty: an epoch does not end.
 HtmlCell StepsOf(const v1::JobSummary& job) {
-  const v1::JobSpec& spec = job.job().spec();
-  const bool endless =
-      spec.sources_size() > 0 && spec.mix_end() == v1::MIX_END_STREAM;
-  if (!endless) return Count(job.steps_per_epoch());
+  if (job.steps_per_epoch() < kStreamSteps) return Count(job.steps_per_epoch());
   HtmlCell none("");
   none.kind = "right";
   return none;

@@ -196,6 +196,31 @@ class BrowserTest(PageTest):
         self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
         self.assertEqual(browser.complaints(), [])
 
+    def test_modules_of_the_page(self):
+        """Parts of the page with states that take long, or a large service."""
+        page = self.start()
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.counts_no_steps_of_a_stream(browser)
+        self.assertEqual(browser.complaints(), [])
+
+    def told(self, browser, script):
+        """Returns what a script returns, in which import_(NAME) returns a module of the page."""
+        return browser.driver.execute_async_script("""
+          const done = arguments[arguments.length - 1];
+          const folder = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "");
+          const import_ = (name) => import(folder + name);
+          (async () => {""" + script + "})().then(done, (error) => done(String(error)));")
+
+    def counts_no_steps_of_a_stream(self, browser):
+        self.assertEqual(self.told(browser, """
+          const { Jobs } = await import_("jobs.js");
+          new Jobs(() => {}).show({ counts: { jobs: 2 }, verdicts: [], status: { jobs: ["0", "1"].map((consumers) => (
+            { job: { spec: { name: consumers } }, consumers, step: "5", steps_per_epoch: String(2 ** 40) })) } });
+          return [...document.querySelectorAll("#jobs .facts")].map((each) => each.textContent);"""),
+            ["Steps an epochwithout end", "Rate0 rows/sWaits0 %Epoch0Step5Consumers1"])
+
     def test_behind_a_prefix(self):
         self.start()
         self.crowd(4, 1, ("cats",))

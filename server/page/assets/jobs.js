@@ -36,8 +36,9 @@ function figure(each) {
       h("i", { style: { width: `${100 * share}%` } })));
 }
 
-// Whether the job is a mixture that does not end.
-const endless = (job) => (job.job.datasets?.length ?? 0) > 0 && /STREAM/.test(job.job.spec.mix_end ?? "STREAM");
+// Whether the job's epoch does not end: it has as many steps as positions can count.
+const STREAM_STEPS = 2 ** 40;
+const endless = (job) => number(job.steps_per_epoch) >= STREAM_STEPS;
 
 // "web 80 %, books 20 %": the sources of a mixture, with their shares at its step.
 function sources(job) {

@@ -248,6 +248,16 @@ TEST_F(PageTest, TablesWriteLargeNumbersInFull) {
                     Not(HasSubstr("e+"))));
 }
 
+TEST_F(PageTest, AnEpochThatDoesNotEndHasNoNumberOfSteps) {
+  JobSpec spec = SpecOf("cats", "/data");
+  spec.last_batch = LastBatch::kStream;
+  ASSERT_NE(world_.MakeJob(spec, Join(WorkerOf("a"), 100)), nullptr);
+  const PageModel model = Model();
+  ASSERT_EQ(model.status.jobs_size(), 1);
+  EXPECT_EQ(model.status.jobs(0).steps_per_epoch(), kStreamSteps);
+  EXPECT_THAT(TablesOf(model, {}), Not(HasSubstr("1099511627776")));
+}
+
 TEST_F(PageTest, ALiveAnswerEndsWithItsSession) {
   constexpr char kToken[] = "an-own-token-of-the-daemon";
   FakeClock clock;
