@@ -202,6 +202,7 @@ class BrowserTest(PageTest):
         browser = self.browser()
         browser.open(page)
         self.shown(browser)
+        self.keeps_the_focus(browser)
         self.counts_no_steps_of_a_stream(browser)
         self.assertEqual(browser.complaints(), [])
 
@@ -212,6 +213,23 @@ class BrowserTest(PageTest):
           const folder = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "");
           const import_ = (name) => import(folder + name);
           (async () => {""" + script + "})().then(done, (error) => done(String(error)));")
+
+    def keeps_the_focus(self, browser):
+        """An element has the focus while others come, go and change places."""
+        self.assertEqual(self.told(browser, """
+          const { keyed, h } = await import_("dom.js");
+          const list = document.querySelector("main").appendChild(h("div"));
+          const show = (names) => keyed(list, [...names], (name) => name, (name) => h("button", {}, name), () => {});
+          show("abc");
+          list.children[1].focus();
+          const seen = [];
+          for (const names of ["abc", "bc", "cb", "xcby", "b", "c"]) {
+            show(names);
+            const focused = document.activeElement;
+            seen.push(list.textContent, focused === document.body ? "" : focused.textContent);
+          }
+          list.remove();
+          return seen;"""), ["abc", "b", "bc", "b", "cb", "b", "xcby", "b", "b", "b", "c", ""])
 
     def counts_no_steps_of_a_stream(self, browser):
         self.assertEqual(self.told(browser, """

@@ -31,9 +31,11 @@ export function svg(tag, attributes) {
 export const data = (value, text) => h("data", { value }, text);
 
 // Makes the children of `parent` one for each item, in this order. Existing
-// ones stay, with their focus. No two items have the same key.
+// ones stay, with their focus: a browser takes it from an element that moves,
+// so that it is given back. No two items have the same key.
 export function keyed(parent, items, keyOf, create, update) {
   const known = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
   let before = parent.firstElementChild;
   for (const item of items) {
     const key = keyOf(item);
@@ -48,6 +50,7 @@ export function keyed(parent, items, keyOf, create, update) {
     update(child, item);
   }
   for (const child of known.values()) child.remove();
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 // Sets a text if it has changed, so that screen readers do not repeat it.
