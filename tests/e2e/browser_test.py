@@ -196,6 +196,35 @@ class BrowserTest(PageTest):
         self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
         self.assertEqual(browser.complaints(), [])
 
+    def test_a_clock_is_set_back(self):
+        """The parts that ask again and again go on, and none asks for more than is looked at."""
+        page = self.start()
+        self.crowd(2, 1, ("cats", "dogs"))
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        browser.driver.execute_script("""
+          window.asked = [];
+          const own = window.fetch, now = Date.now;
+          window.fetch = (address, ...more) => (window.asked.push(String(address)), own(address, ...more));
+          Date.now = () => now() - 3600_000;""")
+        self.until("the history is asked for", lambda: browser.ask(
+            "window.asked.filter((each) => each.startsWith('api/history')).length") >= 2)
+        # The sheet is asked for one job, and then another one is chosen.
+        self.assertEqual(browser.texts("#job-title"), ["cats over time"])
+        browser.driver.execute_script("document.querySelector('#sheet .look').click();")
+        self.until("the sheet is asked for", lambda: "api/sheet?job=cats" in browser.ask("window.asked"))
+        browser.driver.execute_script("document.querySelector(\"#jobs [data-key='dogs'] .choose\").click();")
+        states = {browser.ask("document.body.dataset.shown")}
+
+        def two_more():
+            states.add(browser.ask("document.body.dataset.shown"))
+            return len(states) > 2
+        self.until("two more states are shown", two_more)
+        self.assertNotIn("api/sheet?job=dogs", browser.ask("window.asked"))
+        self.assertEqual(browser.texts("#sheet .state"), [""])
+        self.assertEqual(browser.complaints(), [])
+
     def test_modules_of_the_page(self):
         """Parts of the page with states that take long, or a large service."""
         page = self.start()

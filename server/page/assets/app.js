@@ -26,15 +26,16 @@ const sheet = new Sheet();
 const jobs = new Jobs(() => look());
 startStages();
 
-let asked = 0;  // when the history was requested
-let shown = 0;  // when a state was shown
+// Periods are measured by performance.now(): a clock may be set back.
+let asked = -Infinity;  // when the history was requested
+let shown = 0;          // when a state was shown, for people
 
 async function look() {
   const job = jobs.chosen;
   sheet.choose(job);
   $("#job").hidden = !job;
   if (!job) return;
-  asked = Date.now();
+  asked = performance.now();
   const query = new URLSearchParams({ job, minutes: $("#minutes").value });
   try {
     const answer = await fetch(`api/history?${query}`);
@@ -71,7 +72,7 @@ function show(state) {
   showStages(state);
   workers.show(state);
   showNotes(state);
-  if (Date.now() - asked > HISTORY_MS) look();
+  if (performance.now() - asked > HISTORY_MS) look();
   if (!document.body.dataset.shown) performance.mark("shown");
   document.body.dataset.shown = state.at_ms;
 }

@@ -106,7 +106,7 @@ export class Charts {
     const empty = rows.every((row) => row.slice(1).every((value) => value === null));
     $(`#${id}`).classList.toggle("empty", empty);
     const none = labels.map(() => 0);
-    const file = empty ? [[new Date(this.history.begin_ms), ...none], [new Date(), ...none]] : rows;
+    const file = empty ? this.window.map((time) => [new Date(time), ...none]) : rows;
     $(`#${id}`).setAttribute("aria-label", labels.map((label, i) =>
       spoken(label, rows.map((row) => row[i + 1]).filter((value) => value !== null), text)).join("; "));
     const chart = this.charts[number];

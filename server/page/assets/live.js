@@ -21,12 +21,12 @@ export class Live {
 
   open() {
     this.close();
-    this.heard = Date.now();
+    this.heard = performance.now();
     this.on.connection("connecting");
     const source = new EventSource(this.last ? `live?after=${encodeURIComponent(this.last)}` : "live");
     this.source = source;
     source.addEventListener("state", (event) => {
-      this.heard = Date.now();
+      this.heard = performance.now();
       this.on.connection("live");
       this.on.state(JSON.parse(event.data));
     });
@@ -67,7 +67,7 @@ export class Live {
 
   // A connection may be lost without an error.
   look() {
-    if (document.hidden || this.timer !== undefined || Date.now() < this.heard + SILENT_MS) return;
+    if (document.hidden || this.timer !== undefined || performance.now() < this.heard + SILENT_MS) return;
     this.open();
   }
 }

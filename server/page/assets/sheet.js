@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contact sheet: rows of the chosen job, as its trainer gets them. They are
-// requested while the sheet is visible, and come as raw pixels.
+// requested for a minute after the button was pressed, and come as raw pixels.
 
 import { $, h, say } from "./dom.js";
 import { count, number } from "./format.js";
@@ -32,7 +32,8 @@ function picture(tile, row) {
 export class Sheet {
   constructor() {
     this.job = "";
-    this.until = 0;
+    this.until = 0;  // by performance.now(): a clock may be set back
+    this.turn = 0;   // requests of an earlier turn have no effect
     $("#sheet .look").addEventListener("click", () => this.look());
   }
 
@@ -41,34 +42,37 @@ export class Sheet {
     if (this.job === job) return;
     this.job = job;
     this.until = 0;
+    ++this.turn;
     this.shown = undefined;
     $("#sheet .rows").replaceChildren();
     say($("#sheet .state"), "");
   }
 
   look() {
-    const asking = Date.now() < this.until;
-    this.until = Date.now() + LOOK_MS;
-    if (!asking) this.ask();
+    const asking = performance.now() < this.until;
+    this.until = performance.now() + LOOK_MS;
+    if (!asking) this.ask(++this.turn);
   }
 
-  async ask() {
-    const job = this.job;
+  async ask(turn) {
     try {
-      const answer = await fetch(`api/sheet?${new URLSearchParams({ job })}`);
-      if (job !== this.job) return;
+      const answer = await fetch(`api/sheet?${new URLSearchParams({ job: this.job })}`);
+      const told = answer.ok ? await answer.json() : await answer.text();
+      if (turn !== this.turn) return;
       if (!answer.ok) {
         this.until = 0;
+        this.shown = undefined;
         say($("#sheet .state"), answer.status === 403 || answer.status === 401
-          ? "Rows are for who may pull them: sign in with an access token of role trainer." : await answer.text());
+          ? "Rows are for who may pull them: sign in with an access token of role trainer." : told);
         return;
       }
-      const told = await answer.json();
-      if (job === this.job) this.show(told);
+      this.show(told);
     } catch {
       // The stream notices that there is no answer.
     }
-    if (Date.now() < this.until) setTimeout(() => this.ask(), EVERY_MS);
+    setTimeout(() => {
+      if (turn === this.turn && performance.now() < this.until) this.ask(turn);
+    }, EVERY_MS);
   }
 
   show({ consumers, sheet }) {
