@@ -196,6 +196,17 @@ class BrowserTest(PageTest):
         self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
         self.assertEqual(browser.complaints(), [])
 
+    def test_the_address_may_have_any_text_after_it(self):
+        page = self.start()
+        self.crowd(2, 1, ("cats", "dogs"))
+        browser = self.browser()
+        for text, job in (("#100%", "cats"), ("#d%6Fgs", "dogs")):
+            browser.open("about:blank")
+            browser.open(page + text)
+            self.shown(browser)
+            self.until("a job is chosen", lambda job=job: browser.texts("#job-title") == [f"{job} over time"])
+        self.assertEqual(browser.complaints(), [])
+
     def test_a_clock_is_set_back(self):
         """The parts that ask again and again go on, and none asks for more than is looked at."""
         page = self.start()

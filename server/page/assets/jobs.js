@@ -105,11 +105,21 @@ function sentence(verdict) {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${about}.`;
 }
 
+// Returns the job that the page's address names; empty: it names none. People
+// write addresses, too, so that its escapes may be none.
+function named(hash) {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
+}
+
 export class Jobs {
   // chosen(name): another job was chosen.
   constructor(chosen) {
     this.told = chosen;
-    this.chosen = decodeURIComponent(location.hash.slice(1));
+    this.chosen = named(location.hash);
   }
 
   choose(name) {
