@@ -244,6 +244,7 @@ class BrowserTest(PageTest):
         self.shown(browser)
         self.keeps_the_focus(browser)
         self.counts_no_steps_of_a_stream(browser)
+        self.compares_workers(browser)
         self.assertEqual(browser.complaints(), [])
 
     def told(self, browser, script):
@@ -278,6 +279,21 @@ class BrowserTest(PageTest):
             { job: { spec: { name: consumers } }, consumers, step: "5", steps_per_epoch: String(2 ** 40) })) } });
           return [...document.querySelectorAll("#jobs .facts")].map((each) => each.textContent);"""),
             ["Steps an epochwithout end", "Rate0 rows/sWaits0 %Epoch0Step5Consumers1"])
+
+    def compares_workers(self, browser):
+        """Where most of a class are idle, the others are not called so; a lost worker has no present rate."""
+        self.assertEqual(self.told(browser, """
+          const { Workers } = await import_("workers.js");
+          const workers = new Workers();
+          const worker = (name, rows_per_s) => ({ name, state: "WORKER_STATE_READY", stats: { rows_per_s } });
+          workers.show({ at_ms: 0, counts: { workers: 3, ready: 3 }, class_of: [0, 0, 0],
+            classes: [{ name: "CPU", ready: 3, median_rows_per_s: 0, median_capacity_rows_per_s: 0 }],
+            status: { workers: [worker("a", 0), worker("b", 500), worker("c", 0)] } });
+          const titles = [...document.querySelectorAll("#workers .tile[data-key]")].map((tile) => tile.title);
+          workers.fill({ name: "d", state: "WORKER_STATE_LOST", stats: { rows_per_s: 321, rss_bytes: "1024" } });
+          return [...titles, document.querySelector("#worker").textContent.includes("321")];"""),
+            ["a: 0 rows/s, nothing is asked of it (CPU)", "b: 500 rows/s, works (CPU)",
+             "c: 0 rows/s, nothing is asked of it (CPU)", False])
 
     def test_behind_a_prefix(self):
         self.start()

@@ -27,7 +27,7 @@ function kindOf(worker, of, waits) {
   if (worker.state === "WORKER_STATE_LOST") return "lost";
   if (worker.storage_failures?.length || worker.decoders_differ) return "failing";
   if (worker.state === "WORKER_STATE_DRAINING") return "draining";
-  if (of.median_rows_per_s <= 0) return "idle";
+  if (of.median_rows_per_s <= 0 && number(worker.stats?.rows_per_s) <= 0) return "idle";
   const own = number(worker.stats?.capacity_rows_per_s);
   const median = of.median_capacity_rows_per_s;
   if (!waits || own <= 0 || median <= 0) return "usual";
@@ -38,8 +38,10 @@ function kindOf(worker, of, waits) {
 
 const fact = (title, ...value) => h("div", {}, h("dt", {}, title), h("dd", {}, value));
 
-// `now_ms` is by the coordinator's clock, like all times.
+// `now_ms` is by the coordinator's clock, like all times. The last statistics of
+// a lost worker are out of date.
 function details(worker, now_ms) {
+  const lost = worker.state === "WORKER_STATE_LOST";
   const stats = worker.stats ?? {};
   const hits = number(stats.cache_hits_total);
   const asked = hits + number(stats.cache_misses_total);
@@ -54,10 +56,12 @@ function details(worker, now_ms) {
     fact("Here since", duration(joined)),
     fact("Threads", data(number(worker.threads), count(number(worker.threads)))),
     devices ? fact("GPUs", devices) : null,
-    fact("Rate", data(number(stats.rows_per_s), rate(number(stats.rows_per_s))), " rows/s of ",
-      data(number(stats.capacity_rows_per_s), rate(number(stats.capacity_rows_per_s)))),
-    fact("Threads work", data(number(stats.busy_fraction), percent(number(stats.busy_fraction))), " of their time"),
-    fact("Rows wait", data(number(stats.rows_queued), count(number(stats.rows_queued)))),
+    ...(lost ? [] : [
+      fact("Rate", data(number(stats.rows_per_s), rate(number(stats.rows_per_s))), " rows/s of ",
+        data(number(stats.capacity_rows_per_s), rate(number(stats.capacity_rows_per_s)))),
+      fact("Threads work", data(number(stats.busy_fraction), percent(number(stats.busy_fraction))), " of their time"),
+      fact("Rows wait", data(number(stats.rows_queued), count(number(stats.rows_queued)))),
+    ]),
     fact("A row takes", data(number(stats.row_latency?.p50_ms), milliseconds(number(stats.row_latency?.p50_ms))),
       " p50, ", data(number(stats.row_latency?.p95_ms), milliseconds(number(stats.row_latency?.p95_ms))),
       " p95"),
