@@ -245,6 +245,7 @@ class BrowserTest(PageTest):
         self.keeps_the_focus(browser)
         self.counts_no_steps_of_a_stream(browser)
         self.compares_workers(browser)
+        self.says_what_it_leaves_out(browser)
         self.assertEqual(browser.complaints(), [])
 
     def told(self, browser, script):
@@ -294,6 +295,14 @@ class BrowserTest(PageTest):
           return [...titles, document.querySelector("#worker").textContent.includes("321")];"""),
             ["a: 0 rows/s, nothing is asked of it (CPU)", "b: 500 rows/s, works (CPU)",
              "c: 0 rows/s, nothing is asked of it (CPU)", False])
+
+    def says_what_it_leaves_out(self, browser):
+        self.assertEqual(self.told(browser, """
+          const { show } = await import_("notes.js");
+          show({ at_ms: 0, counts: { workers: 1 }, total: {}, status: { datasets: "66" },
+            datasets: [{ state: "ready", dataset: { name: "a" } }] });
+          return document.querySelector("#storage .none").textContent;"""),
+            "65 more datasets are not shown: leat get datasets")
 
     def test_behind_a_prefix(self):
         self.start()

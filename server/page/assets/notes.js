@@ -67,6 +67,8 @@ function showStorage(state) {
     h("div", {}, h("dt", {}, title), h("dd", {}, h("strong", {}, value), ` ${unit}`, h("small", {}, more)))));
   const table = $("#storage .datasets");
   table.hidden = state.datasets.length === 0;
+  const rest = number(state.status.datasets) - state.datasets.length;
+  say($("#storage .none"), rest > 0 ? `${count(rest)} more datasets are not shown: leat get datasets` : "");
   table.replaceChildren(
     h("thead", {}, h("tr", {}, ["Dataset", "State", "Samples", "Size", "Listed", "Looked at"].map((title, i) =>
       h("th", { scope: "col", class: i === 2 || i === 3 ? "right" : null }, title)))),
