@@ -246,6 +246,7 @@ class BrowserTest(PageTest):
         self.counts_no_steps_of_a_stream(browser)
         self.compares_workers(browser)
         self.says_what_it_leaves_out(browser)
+        self.has_no_stream_while_hidden(browser)
         self.assertEqual(browser.complaints(), [])
 
     def told(self, browser, script):
@@ -303,6 +304,16 @@ class BrowserTest(PageTest):
             datasets: [{ state: "ready", dataset: { name: "a" } }] });
           return document.querySelector("#storage .none").textContent;"""),
             "65 more datasets are not shown: leat get datasets")
+
+    def has_no_stream_while_hidden(self, browser):
+        self.assertEqual(self.told(browser, """
+          const { Live } = await import_("live.js");
+          Object.defineProperty(document, "hidden", { value: true, configurable: true });
+          const words = [];
+          const live = new Live({ connection: (word) => words.push(word), state() {}, happened() {} });
+          delete document.hidden;
+          live.look = () => {};
+          return words;"""), [])
 
     def test_behind_a_prefix(self):
         self.start()

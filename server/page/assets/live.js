@@ -16,7 +16,7 @@ export class Live {
     this.last = "";
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
     setInterval(() => this.look(), 1000);
-    this.open();
+    if (!document.hidden) this.open();
   }
 
   open() {
