@@ -39,16 +39,22 @@ size_t EndOfQuoted(std::string_view text, char quote) {
   return std::string_view::npos;
 }
 
+constexpr size_t kMaxPort = 5;  // digits
+
 // Text after a colon that is not a port is the rest of a password in which a
-// character was not escaped.
-std::string_view WithoutOddPort(std::string_view host) {
-  const size_t colon = host.find(':', host.rfind(']') + 1);  // after [::1]
+// character was not escaped: "https://user:/word@host". `ports`: the scheme has
+// some; a bucket has none.
+std::string_view WithoutOddPort(std::string_view host, bool ports) {
+  const size_t after =
+      host.starts_with('[') ? host.rfind(']') + 1 : 0;  // [::1]
+  const size_t colon = host.find(':', after);
   if (colon == std::string_view::npos) return host;
   const std::string_view port = host.substr(colon + 1);
-  const bool odd = std::any_of(port.begin(), port.end(), [](char c) {
-    return std::isdigit(static_cast<unsigned char>(c)) == 0;
-  });
-  return odd ? host.substr(0, colon) : host;
+  const bool sound = ports && !port.empty() && port.size() <= kMaxPort &&
+                     std::all_of(port.begin(), port.end(), [](char c) {
+                       return std::isdigit(static_cast<unsigned char>(c)) != 0;
+                     });
+  return sound ? host : host.substr(0, colon);
 }
 
 }  // namespace
@@ -75,7 +81,7 @@ std::string RedactedUri(std::string_view uri) {
   std::string_view host = kept.substr(begin, path - begin);
   if (const size_t at = host.rfind('@'); at != std::string_view::npos)
     host.remove_prefix(at + 1);
-  const std::string_view sound = WithoutOddPort(host);
+  const std::string_view sound = WithoutOddPort(host, /*ports=*/!keyed);
   std::string out(uri.substr(0, begin));
   out += sound;
   if (sound.size() == host.size()) out += kept.substr(path);

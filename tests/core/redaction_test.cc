@@ -31,6 +31,13 @@ TEST(Redaction, UrisLoseWhatMayBeSecret) {
       {"https://u:p/q@host/x", "https://u"},
       {"https://u:p?q@host/x", "https://u"},
       {"https://u:p#q@host/x", "https://u"},
+      {"https://u:/q@host/x", "https://u"},
+      {"https://u:123456/q@host/x", "https://u"},
+      {"s3://key:/q@b/k", "s3://key"},
+      {"s3://key:12/q@b/k", "s3://key"},
+      {"gs://key:12/q@b/k", "gs://key"},
+      {"https://u:p]w/q@host/x", "https://u"},
+      {"https://[::1]:/q", "https://[::1]"},
   };
   for (const auto& [uri, shown] : table) EXPECT_EQ(RedactedUri(uri), shown);
 }
