@@ -143,6 +143,22 @@ std::string NameOf(const CheckedGraph& checked, uint32_t output) {
   return output + 1 == count ? "positions" : "segment_ids";
 }
 
+// Returns the object that the text is. JSON that is nested without a bound
+// would overflow the stack when it is copied or written.
+absl::StatusOr<Json> ObjectIn(std::string_view text) {
+  bool deep = false;
+  const auto keep = [&](int depth, Json::parse_event_t, Json&) {
+    deep = deep || depth > kMaxPipelineDepth;
+    return !deep;
+  };
+  Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
+  if (deep)
+    return InvalidArgument("it is nested over {} levels", kMaxPipelineDepth);
+  if (!json.is_object())
+    return InvalidArgument("want the JSON of a pipeline or of a job");
+  return json;
+}
+
 // Returns the reader's first path, for people.
 std::string UriOf(const Node& reader) {
   for (const char* name : {"files", "paths", "path"}) {
@@ -162,9 +178,7 @@ std::string UriOf(const Node& reader) {
 
 absl::StatusOr<JobSpec> ReadPipeline(std::string_view text,
                                      const std::string& source) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    return InvalidArgument("want the JSON of a pipeline or of a job");
+  ASSIGN_OR_RETURN(const Json json, ObjectIn(text));
   std::string spec(text);
   if (json.contains("nodes"))
     spec = Json{{"name", "pipeline"}, {"batch", 1}, {"pipeline", json}}.dump();

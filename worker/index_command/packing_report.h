@@ -20,6 +20,7 @@
 namespace leat::worker {
 
 inline constexpr uint64_t kMaxPipelineFileBytes = 16 << 20;
+inline constexpr int kMaxPipelineDepth = 100;  // levels of its JSON
 
 // Reads the JSON of a leat.v1.JobSpec, of a leat.v1.Graph, which
 // Pipeline.to_dict returns, or of a job that `leat describe job` shows. Returns

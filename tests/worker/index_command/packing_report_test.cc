@@ -141,6 +141,16 @@ TEST_F(PackingReportTest, ASourceOfAMixtureIsNamed) {
               HasSubstr("no mixture"));
 }
 
+TEST_F(PackingReportTest, DeepJsonIsRefused) {
+  // Deep enough to overflow a stack when it is copied.
+  constexpr size_t kLevels = 1'000'000;
+  const std::string deep = "{\"nodes\":" + std::string(kLevels, '[') +
+                           std::string(kLevels, ']') + "}";
+  const absl::Status status = ReadPipeline(deep, "").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(Message(status), "it is nested over 100 levels");
+}
+
 TEST_F(PackingReportTest, WhatPacksNothingIsAnError) {
   Json plain = Pipeline({{"length", 4}});
   plain["nodes"].erase(1);
