@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -191,6 +193,16 @@ absl::StatusOr<std::string> Report(Flags* flags) {
   return report;
 }
 
+// Returns false if standard output takes no more, which is reported on stderr.
+bool Print(const std::string& line) {
+  if (std::fwrite(line.data(), 1, line.size(), stdout) == line.size() &&
+      std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0)
+    return true;
+  const std::string why = std::generic_category().message(errno);
+  fmt::print(stderr, "leat-worker: standard output takes no more: {}\n", why);
+  return false;
+}
+
 }  // namespace
 
 int RunIndexCommand(int argc, char** argv) {
@@ -206,16 +218,12 @@ int RunIndexCommand(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const absl::StatusOr<std::string> report = Report(&flags);
-  if (report.ok()) {
-    fmt::print("{}\n", *report);
-    return 0;
-  }
+  if (report.ok()) return Print(*report) ? 0 : 1;
   const nlohmann::json failed = {
       {"error",
        {{"code", static_cast<int>(report.status().code())},
         {"message", std::string(Message(report.status()))}}}};
-  fmt::print("{}\n", failed.dump(-1, ' ', false,
-                                 nlohmann::json::error_handler_t::replace));
+  Print(failed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return 1;
 }
 

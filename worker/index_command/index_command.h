@@ -8,7 +8,8 @@
 namespace leat::worker {
 
 // `argv[0]` is "index". Exit codes: 0 it was listed; 1 it was not, and the JSON
-// is {"error": {"code", "message"}}; 2 wrong flags.
+// is {"error": {"code", "message"}}, or standard output did not take the report;
+// 2 wrong flags.
 int RunIndexCommand(int argc, char** argv);
 
 }  // namespace leat::worker
