@@ -3,10 +3,12 @@
 
 #include <utility>
 
+#include "core/utf8.h"
+
 namespace leat::worker {
 namespace {
 
-constexpr size_t kMaxReasonBytes = 512;
+constexpr size_t kMaxRecordBytes = 1024, kMaxReasonBytes = 512;
 
 }  // namespace
 
@@ -29,8 +31,8 @@ void BadSamples::Add(std::string_view job, uint64_t sample,
   ++total_;
   MutexLock lock(&mu_);
   Merge(std::string(job), sample,
-        {.record = std::string(record),
-         .reason = std::string(reason.substr(0, kMaxReasonBytes)),
+        {.record = ToUtf8(record, kMaxRecordBytes),
+         .reason = ToUtf8(reason, kMaxReasonBytes),
          .count = 1});
 }
 

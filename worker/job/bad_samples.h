@@ -34,6 +34,8 @@ class BadSamples {
                       size_t max_counted = 1 << 20)
       : per_job_(per_job), max_jobs_(max_jobs), max_counted_(max_counted) {}
 
+  // Keeps both texts as UTF-8 and cuts them, since reports are messages: names
+  // in an archive, and what a decoder quotes, may be any bytes, and many.
   void Add(std::string_view job, uint64_t sample, std::string_view record,
            std::string_view reason);
   void Count(const Digest& plan, uint64_t sample);

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "core/utf8.h"
 #include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
@@ -88,7 +89,8 @@ void StorageFailures::Fail(const Dataset& dataset, const absl::Status& status,
                            const std::shared_ptr<const Source>& source,
                            uint64_t sample) {
   const MonotonicTime now = clock_.Now();
-  std::string error(Message(status).substr(0, kMaxErrorBytes));
+  // It may quote what a server has answered.
+  const std::string error = ToUtf8(Message(status), kMaxErrorBytes);
   bool begins = false;
   {
     MutexLock lock(&mu_);

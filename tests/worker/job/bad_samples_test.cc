@@ -24,6 +24,17 @@ TEST(BadSamples, AreBoundedAndNotLost) {
   EXPECT_TRUE(bad.Take().empty());
 }
 
+TEST(BadSamples, TextsAreUtf8AndShort) {
+  BadSamples bad;
+  const std::string cut = std::string(511, 'x') + "é is cut";
+  bad.Add("a", 1, "caf\xe9.jpg", cut);
+  const BadSamples::Entry entry = bad.Take().at("a").at(1);
+  EXPECT_EQ(entry.record, "caf\\xe9.jpg");
+  EXPECT_EQ(entry.reason, std::string(511, 'x') + "é");
+  bad.Add("a", 1, std::string(1 << 20, 'x'), "why");
+  EXPECT_EQ(bad.Take().at("a").at(1).record.size(), 1024u);
+}
+
 TEST(BadSamples, AreAllCountedOnceAndNoneIsLost) {
   BadSamples bad(2, 1, 5);
   const Digest plan = HashOf("plan"), other = HashOf("other");

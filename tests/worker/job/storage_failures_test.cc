@@ -88,6 +88,19 @@ TEST_F(StorageFailuresTest, BeginsWhenFailuresLast) {
   EXPECT_EQ(lasting[0].lasting, milliseconds(5900)) << "since the first one";
 }
 
+TEST_F(StorageFailuresTest, ErrorsAreUtf8) {
+  const std::string cut = std::string(505, 'x') + "é is cut";
+  for (int i = 0; i < 2; ++i) {
+    failures_.Ended(
+        Of(0), WithFault(Unavailable("{}: {}", "\xff", cut), Fault::kWorker),
+        source_, 0);
+    clock_.Advance(milliseconds(1100));
+  }
+  ASSERT_THAT(failures_.Lasting(), SizeIs(1));
+  EXPECT_EQ(failures_.Lasting()[0].error,
+            "\\xff: " + std::string(505, 'x') + "é");
+}
+
 TEST_F(StorageFailuresTest, OneReadASecondGoesThrough) {
   BeginFailure();
   EXPECT_TRUE(Admitted());
