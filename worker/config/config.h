@@ -54,7 +54,8 @@ struct Config {
   uint64_t cache_bytes = 0;       // the sample cache
   bool has_cache_bytes = false;
   // The forms of JPEG files that are kept beside records and in the disk cache,
-  // if there is room: "none", "seek", "coefficients", or "all" of them.
+  // if there is room: "none", "seek", "coefficients", "pixels" (in memory only),
+  // or "all" of them.
   std::string forms = "all";
   uint64_t index_bytes = 0;   // the index cache: opened blocks of indexes
   uint64_t buffer_bytes = 0;  // of batches being computed and sent

@@ -39,6 +39,7 @@ struct SizeFlag {
   const char* help;
   uint64_t* bytes;
   bool* given = nullptr;  // nullptr: not needed
+  bool derived = false;   // in the configuration, 0 means that it is not given
   std::string text = {};
 };
 
@@ -60,23 +61,23 @@ std::vector<SizeFlag> SizeFlagsOf(Config* config) {
        "part of --memory for stored samples; the default is what others leave",
        &config->cache_bytes, &config->has_cache_bytes},
       {"--index-cache", "part of --memory for blocks of datasets' indexes",
-       &config->index_bytes},
+       &config->index_bytes, nullptr, /*derived=*/true},
       {"--buffers", "part of --memory for batches being computed and sent",
-       &config->buffer_bytes},
+       &config->buffer_bytes, nullptr, /*derived=*/true},
       {"--decode-memory",
        "working memory of all decode threads, beside --memory; the default is "
        "a quarter of the control group's",
-       &config->decode_bytes},
+       &config->decode_bytes, nullptr, /*derived=*/true},
       {"--unpacked-memory",
        "decompressed shards, chunks and files that readers keep, beside "
        "both; the default is an eighth of the control group's",
-       &config->unpacked_bytes},
+       &config->unpacked_bytes, nullptr, /*derived=*/true},
       {"--read-ahead",
        "part of --memory for records read ahead of the decode threads",
-       &config->read_ahead_bytes},
+       &config->read_ahead_bytes, nullptr, /*derived=*/true},
       {"--shared-rows",
        "part of --memory for finished rows that other trainers may ask for",
-       &config->shared_rows_bytes},
+       &config->shared_rows_bytes, nullptr, /*derived=*/true},
       {"--read-together",
        "records read ahead by one request span at most these bytes; 0: one by "
        "one",
@@ -247,6 +248,10 @@ absl::Status ReadSizes(const std::vector<SizeFlag>& sizes) {
     if (size.text.empty()) continue;
     const absl::StatusOr<uint64_t> bytes = ParseSize(size.text);
     if (!bytes.ok()) return Annotate(bytes.status(), size.flag);
+    if (*bytes == 0 && size.derived)
+      return InvalidArgument(
+          "{} {}: want more than 0; the default follows from the memory",
+          size.flag, size.text);
     *size.bytes = *bytes;
     if (size.given != nullptr) *size.given = true;
   }

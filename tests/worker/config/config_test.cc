@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/config/config.h"
 
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -146,6 +151,25 @@ TEST(Config, WhatIsGivenStays) {
   EXPECT_EQ(config.cache_bytes, 0u);
   EXPECT_EQ(config.buffer_bytes, 3 * kMiB);
   EXPECT_EQ(config.index_bytes, 1100u);
+}
+
+// Their default is not 0, so that it would be used in silence.
+TEST(Config, ASizeWithADefaultIsNotZero) {
+  for (const char* flag :
+       {"--index-cache", "--buffers", "--decode-memory", "--unpacked-memory",
+        "--read-ahead", "--shared-rows"}) {
+    std::string words[] = {"leat-worker", "--coordinator", "127.0.0.1:7411",
+                           flag, "0.5"};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    testing::internal::CaptureStderr();
+    const auto parsed =
+        ParseFlags(static_cast<int>(argv.size()), argv.data(), {});
+    const std::string said = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(std::holds_alternative<int>(parsed)) << flag;
+    EXPECT_EQ(std::get<int>(parsed), 2) << flag;
+    EXPECT_THAT(said, HasSubstr(fmt::format("{} 0.5: want more than 0", flag)));
+  }
 }
 
 TEST(Config, PartsThatAreMoreThanTheMemoryAreRefused) {
