@@ -58,6 +58,13 @@ uint64_t HashOfStep(SpanSalt salt, std::string_view plan_hash, uint64_t epoch,
 
 uint64_t NotZero(uint64_t id) { return id == 0 ? 1 : id; }
 
+// Returns the wall clock minus the monotonic clock.
+int64_t OffsetOf(const Clock& clock) {
+  const auto wall =
+      std::chrono::duration_cast<Duration>(clock.WallNow().time_since_epoch());
+  return (wall - clock.Now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 uint64_t StepHash(std::string_view plan_hash, uint64_t epoch, uint64_t step) {
@@ -164,13 +171,6 @@ void TracedStep::Record(Span span) const {
   buffers_.back()->Add(std::move(span));
 }
 
-Tracer::Tracer(const Clock& clock, size_t max_listeners)
-    : max_listeners_(max_listeners),
-      offset_ns_(std::chrono::duration_cast<Duration>(
-                     clock.WallNow().time_since_epoch())
-                     .count() -
-                 clock.Now().time_since_epoch().count()) {}
-
 std::shared_ptr<SpanBuffer> Tracer::Listen(Wanted wanted, size_t limit) {
   auto buffer = std::make_shared<SpanBuffer>(limit);
   MutexLock lock(&mu_);
@@ -207,7 +207,7 @@ std::shared_ptr<const TracedStep> Tracer::Find(std::string_view plan_hash,
   return std::make_shared<const TracedStep>(
       StepInfo{std::string(job), std::string(consumer), epoch, step,
                TraceIdOf(plan_hash, epoch, step)},
-      offset_ns_, std::move(buffers));
+      OffsetOf(clock_), std::move(buffers));
 }
 
 void SpanScope::Begin(std::shared_ptr<const TracedStep> step, SpanKind kind,

@@ -156,8 +156,10 @@ class Tracer {
  public:
   static constexpr size_t kMaxListeners = 8;
 
-  // `clock` outlives it.
-  explicit Tracer(const Clock& clock, size_t max_listeners = kMaxListeners);
+  // `clock` outlives it. It is read for each traced step, because a machine's
+  // wall clock may be set while the process runs.
+  explicit Tracer(const Clock& clock, size_t max_listeners = kMaxListeners)
+      : clock_(clock), max_listeners_(max_listeners) {}
 
   // The steps that a listener wants: those of this plan (empty: any) and this
   // consumer (empty: any), and the fraction of them.
@@ -190,8 +192,8 @@ class Tracer {
                                          std::string_view consumer,
                                          uint64_t epoch, uint64_t step) const;
 
+  const Clock& clock_;
   const size_t max_listeners_;
-  const int64_t offset_ns_;
   std::atomic<bool> listened_{false};
   mutable Mutex mu_;
   std::vector<Listener> listeners_ ABSL_GUARDED_BY(mu_);

@@ -136,6 +136,23 @@ TEST(Tracing, AWakeEndsAWaitForSpans) {
   waker.join();
 }
 
+TEST(Tracing, LaterStepsFollowAWallClockThatWasSet) {
+  class SetClock final : public FakeClock {
+   public:
+    WallTime WallNow() const override { return FakeClock::WallNow() + by; }
+    std::chrono::seconds by{0};
+  };
+  SetClock clock;
+  Tracer tracer(clock);
+  const auto buffer = tracer.Listen({}, 10);
+  const auto before = tracer.Step(kPlan, "job", "c", 1, 2);
+  clock.by = std::chrono::seconds(-5);
+  const auto after = tracer.Step(kPlan, "job", "c", 1, 3);
+  constexpr int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(before->Unix(clock.Now()), 3600 * kSecond);
+  EXPECT_EQ(after->Unix(clock.Now()), 3595 * kSecond);
+}
+
 TEST(Tracing, StagesOfAThreadAreSpansBelowTheScopesOwn) {
   FakeClock clock;
   StageClocks clocks(clock);
