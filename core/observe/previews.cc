@@ -122,9 +122,9 @@ absl::StatusOr<ImageShape> ImageShapeOf(const FieldRows& field) {
   if (!side(shape.height) || !side(shape.width) ||
       FindReader(field.dtype).bytes == 0) {
     return InvalidArgument(
-        "field {}: not an image; want uint8 or float of (H, W), (H, W, 1|3|4) "
-        "or (1|3|4, H, W)",
-        Describe(field));
+        "field {}: not an image; want (H, W), (H, W, 1|3|4) or (1|3|4, H, W), "
+        "with sides of 2 to {}",
+        Describe(field), kMaxPictureSide);
   }
   return shape;
 }

@@ -52,11 +52,11 @@ struct Previews {
   // ...".
   std::string note;
 };
-// Converts the rows of a field. uint8 is unchanged. Floats in [0, 1] are scaled
-// by 255, and floats in [0, 255] are unchanged; other floats, and other
-// integers, are stretched from the smallest to the largest value of each
-// channel over all rows, which undoes a normalisation well enough for display.
-// NaN is black. Alpha is dropped.
+// Converts the rows of a field. uint8 is unchanged. Of other dtypes, rows whose
+// values are all in [0, 1] are scaled by 255, and those in [0, 255] are
+// unchanged; others are stretched from the smallest to the largest value of
+// each channel over all rows, which undoes a normalisation well enough for
+// display. NaN is black. Alpha is dropped.
 absl::StatusOr<Previews> ToPreviews(const FieldRows& field);
 
 // Returns the picture shrunk by area average until no side exceeds `largest`;
