@@ -23,6 +23,11 @@ std::optional<uint64_t> BoundOf(std::string_view digits) {
   return number;
 }
 
+// A single 0 is a number as any other.
+bool IsPadded(std::string_view bound) {
+  return bound.size() > 1 && bound.starts_with('0');
+}
+
 // Expands the text between two braces. nullopt: more than `most`. Empty: it is
 // neither a range nor a list.
 std::optional<Texts> Alternatives(std::string_view inside, size_t most) {
@@ -35,8 +40,9 @@ std::optional<Texts> Alternatives(std::string_view inside, size_t most) {
     if (first && last) {
       const uint64_t steps = *first < *last ? *last - *first : *first - *last;
       if (steps >= most) return std::nullopt;
-      const bool padded = begin.starts_with('0') || end.starts_with('0');
-      const size_t width = padded ? std::max(begin.size(), end.size()) : 1;
+      const size_t width = IsPadded(begin) || IsPadded(end)
+                               ? std::max(begin.size(), end.size())
+                               : 1;
       for (uint64_t i = 0; i <= steps; ++i)
         found.push_back(fmt::format(
             "{:0{}}", *first < *last ? *first + i : *first - i, width));

@@ -15,9 +15,9 @@ namespace leat::worker {
 
 // Returns all names that `path` stands for, in its order; `path` itself if it
 // has no braces with a range or a list in them. Numbers have as many digits as
-// the longer bound if one of the two begins with a zero. Several pairs are
-// combined, the last one varying fastest. kInvalidArgument: braces within
-// braces. kResourceExhausted: more than `most`.
+// the longer bound if one of the two has a zero before other digits: {00..10},
+// and not {0..10}. Several pairs are combined, the last one varying fastest.
+// kInvalidArgument: braces within braces. kResourceExhausted: more than `most`.
 absl::StatusOr<std::vector<std::string>> ExpandBraces(std::string_view path,
                                                       size_t most);
 

@@ -13,7 +13,6 @@
 #include "tests/worker/source/located.h"
 #include "tests/worker/source/webdataset/tar_maker.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/source/braces.h"
 
 namespace leat::worker {
 namespace {
@@ -289,29 +288,6 @@ TEST_F(WebdatasetTest, BracesStandForArchivesInTheirOrder) {
     return BuildIndex(Reader(paths), limits_)->content;
   };
   EXPECT_EQ(content({At("t-{09..11}.tar")}), content({At("t-*.tar")}));
-}
-
-TEST_F(WebdatasetTest, BracesAreNumbersOrListsAndBounded) {
-  const auto all = [](const char* path) {
-    return ExpandBraces(path, 100).value_or(Texts{"refused"});
-  };
-  EXPECT_THAT(all("a"), ElementsAre("a"));
-  EXPECT_THAT(all("{8..10}"), ElementsAre("8", "9", "10"));
-  EXPECT_THAT(all("{008..10}"), ElementsAre("008", "009", "010"));
-  EXPECT_THAT(all("{2..0}"), ElementsAre("2", "1", "0"));
-  EXPECT_THAT(all("{a,b}/{0..1}.x"),
-              ElementsAre("a/0.x", "a/1.x", "b/0.x", "b/1.x"));
-  EXPECT_THAT(all("{a}{}{..}{1..x}}{"), ElementsAre("{a}{}{..}{1..x}}{"));
-  EXPECT_THAT(all("{a,}b"), ElementsAre("ab", "b"));
-  EXPECT_EQ(ExpandBraces("{0..99}", 100)->size(), 100);
-  EXPECT_EQ(ExpandBraces("{0..100}", 100).status().code(),
-            Code::kResourceExhausted);
-  EXPECT_EQ(ExpandBraces("{0..18446744073709551615}", 100).status().code(),
-            Code::kResourceExhausted);
-  EXPECT_EQ(ExpandBraces("{0..9}{0..9}{0..9}", 100).status().code(),
-            Code::kResourceExhausted);
-  EXPECT_EQ(ExpandBraces("{a,{b,c}}", 100).status().code(),
-            Code::kInvalidArgument);
 }
 
 TEST_F(WebdatasetTest, DalisIndexGivesTheSameAsWalking) {
