@@ -22,7 +22,16 @@ constexpr std::string_view kWild = "*?[";
 constexpr size_t kMaxBraced = 1 << 18;  // files that one path stands for
 
 bool IsHttp(std::string_view path) {
-  return path.starts_with("http://") || path.starts_with("https://");
+  const std::string scheme = SchemeOf(path);
+  return scheme == "http" || scheme == "https";
+}
+
+// A name with braces that is no file's may also be too long for a file, or one
+// that no server accepts. Where a caller may not list, servers refuse to say
+// that there is no such file.
+bool MayStandForOthers(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
+         absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
 }
 
 // Lists the files of one entry.
@@ -40,7 +49,7 @@ class RecordLister {
   // A file whose name contains the braces comes before their expansion.
   absl::Status Add(const std::string& path) {
     const absl::Status status = AddOne(path);
-    if (!absl::IsNotFound(status) || path.find('{') == std::string::npos)
+    if (!MayStandForOthers(status) || path.find('{') == std::string::npos)
       return status;
     ASSIGN_OR_RETURN(std::vector<std::string> paths,
                      ExpandBraces(path, kMaxBraced));
