@@ -2,7 +2,6 @@
 //
 // Listing: threads read the files' footers.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -132,10 +131,10 @@ absl::StatusOr<std::vector<std::string>> FilesOf(
     for (const ListedFile& each : *limits.files) files.push_back(each.uri);
     return files;
   }
+  const Storage& storage = StorageOf(limits);
   for (const std::string& path : paths) {
-    std::error_code none;
     if (!path.ends_with('/') && !IsPattern(path) &&
-        !(IsLocalUri(path) && std::filesystem::is_directory(path, none))) {
+        !(IsLocalUri(path) && storage.StatFolder(path).ok())) {
       files.push_back(path);
       continue;
     }

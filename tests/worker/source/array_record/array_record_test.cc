@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/temp_dir.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -178,6 +179,23 @@ TEST_F(ArrayRecordTest, WrongFootersAreRefused) {
   EXPECT_TRUE(absl::IsUnimplemented(error({0}, {0})));
   // Sizes whose sum overflows.
   EXPECT_FALSE(error({0, 5}, {UINT64_MAX, UINT64_MAX}).ok());
+}
+
+// A worker may have the folder elsewhere, and not under the jobs' path.
+TEST_F(ArrayRecordTest, AFolderIsListedWhereThisMachineHasItsCopy) {
+  Write("copy/b.array_record", {"b"}, 1);
+  Write("copy/a.array_record", {"a"}, 1);
+  StorageConfig config;
+  config.local_copies["/jobs/records"] = dir_.path() + "/copy";
+  const auto storage = Storage::Create(config);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  limits_.storage = storage->get();
+  for (const char* path :
+       {"/jobs/records", "/jobs/records/", "file:///jobs/records"}) {
+    const auto source = Open(Reader({path}));
+    ASSERT_EQ(source->num_samples(), 2u);
+    EXPECT_EQ(TextOf(source->Read(0)->fields[0]), "a");
+  }
 }
 
 TEST_F(ArrayRecordTest, LimitsHold) {
