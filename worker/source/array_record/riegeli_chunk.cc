@@ -136,6 +136,10 @@ absl::StatusOr<RiegeliRecords> Decode(std::span<const std::byte> data,
     return DataLoss("a chunk of {} records has {} bytes of sizes", records,
                     sizes.size());
   RiegeliRecords decoded;
+  if (records > max_bytes / sizeof(decoded.ends[0]))
+    return ResourceExhausted(
+        "a chunk of {} records takes {} bytes for each: the limit is {}",
+        records, sizeof(decoded.ends[0]), max_bytes);
   decoded.ends.reserve(records);
   Bytes size_in(sizes);
   uint64_t end = 0;

@@ -198,6 +198,17 @@ TEST_F(ArrayRecordTest, AFolderIsListedWhereThisMachineHasItsCopy) {
   }
 }
 
+// A size takes a byte in the chunk and eight in memory.
+TEST_F(ArrayRecordTest, ManyEmptyRecordsAreBoundedAsTheirSizesInMemory) {
+  const std::vector<std::string> empty(1000);
+  const auto file = dir_.Write("a", RiegeliWriter::File(empty, empty.size()));
+  limits_.max_file_bytes = 8000;
+  EXPECT_TRUE(Open(Reader({file}))->Read(0).ok());
+  limits_.max_file_bytes = 7999;
+  const absl::Status status = Open(Reader({file}))->Read(0).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
 TEST_F(ArrayRecordTest, LimitsHold) {
   const std::string file = Write("a", {std::string(5000, 'x'), "y"}, 1);
   limits_.max_file_bytes = 4000;
