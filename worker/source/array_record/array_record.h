@@ -32,6 +32,7 @@ absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StoredFile& file,
                                                         uint64_t max_bytes);
 
 // Have the contracts of SourceFormat. kNotFound: no records in all files.
+// kResourceExhausted: over max_files records.
 absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
                                                  const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenArrayRecord(

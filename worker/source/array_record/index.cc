@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/counted.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -190,9 +191,14 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
   stored::v1::ArrayRecordHead head;
   head.set_reader(CanonicalText(reader));
   RETURN_IF_ERROR(blob.Add(head));
+  uint64_t records = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     const Listed& from = files[i];
     if (from.footer.records == 0) continue;
+    if (from.footer.records > limits.max_files - records)
+      return ResourceExhausted("{}: more than {} records: the limit",
+                               RedactedUri(paths[i]), limits.max_files);
+    records += from.footer.records;
     stored::v1::ArrayRecordFile to;
     to.mutable_file()->set_name(paths[i]);
     to.mutable_file()->set_bytes(from.size);

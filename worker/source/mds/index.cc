@@ -237,9 +237,14 @@ absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
         .AddText(column.encoding)
         .AddNumber(column.size);
   std::vector<uint64_t> sizes;
+  uint64_t samples = 0;
   for (size_t i = 0; i < file.shards.size(); ++i) {
     const MdsShardInfo& shard = file.shards[i];
     if (shard.samples == 0) continue;
+    if (shard.samples > limits.max_files - samples)
+      return ResourceExhausted("{}: more than {} samples: the limit", shown,
+                               limits.max_files);
+    samples += shard.samples;
     sizes.push_back(shard.samples);
     // A shard is identified by its unpacked file, even if only the packed one
     // exists.

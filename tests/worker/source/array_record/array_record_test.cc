@@ -215,6 +215,11 @@ TEST_F(ArrayRecordTest, LimitsHold) {
   const auto source = Open(Reader({file}));
   EXPECT_TRUE(absl::IsResourceExhausted(source->Read(0).status()));
   EXPECT_TRUE(source->Read(1).ok());
+  limits_.max_files = 1;
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(BuildIndex(Reader({file}), limits_).status()));
+  limits_.max_files = 2;
+  EXPECT_TRUE(BuildIndex(Reader({file}), limits_).ok());
   limits_.max_index_bytes = 10;
   EXPECT_TRUE(
       absl::IsResourceExhausted(BuildIndex(Reader({file}), limits_).status()));

@@ -154,6 +154,15 @@ TEST_F(MdsTest, TheFingerprintChangesWithAnyShard) {
   EXPECT_NE(first, Index(Reader()).fingerprint);
 }
 
+TEST_F(MdsTest, MoreSamplesThanADatasetMayHaveAreRefused) {
+  WriteGood();
+  const uint64_t samples = Index(Reader()).shards.num_samples();
+  limits_.max_files = samples;
+  EXPECT_TRUE(BuildIndex(Reader(), limits_).ok());
+  limits_.max_files = samples - 1;
+  EXPECT_TRUE(absl::IsResourceExhausted(IndexError()));
+}
+
 TEST_F(MdsTest, ACancelledListingEnds) {
   WriteGood();
   const std::atomic<bool> cancelled{true};
