@@ -32,7 +32,7 @@ absl::Status FileSet::Add(std::string_view name, uint64_t size,
                           std::string_view identity) {
   RETURN_IF_ERROR(CheckName(name));
   if (size > UINT64_MAX - total_bytes_)
-    return DataLoss("{}: a size of {} bytes", ToUtf8(name), size);
+    return DataLoss("{}: a size of {} bytes", RedactedUri(name), size);
   File file;
   text_ += name;
   file.name_end = text_.size();
@@ -101,7 +101,7 @@ void FileSet::ShrinkToFit() {
 absl::Status CheckName(std::string_view name) {
   if (IsUtf8(name)) return absl::OkStatus();
   return FailedPrecondition("the name \"{}\" is not UTF-8: rename it",
-                            ToUtf8(name));
+                            ToUtf8(RedactedUri(name)));
 }
 
 bool StaysBelow(std::string_view name) {

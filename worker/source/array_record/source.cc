@@ -94,7 +94,8 @@ absl::Status ArrayRecordSource::AddFile(
   if (records == 0 || group == 0 || records > kMaxSamples - begin ||
       (records - 1) / group + 2 != static_cast<uint64_t>(proto.offsets_size()))
     return DataLoss("{}: {} records in groups of {}, {} offsets",
-                    proto.file().name(), records, group, proto.offsets_size());
+                    RedactedUri(proto.file().name()), records, group,
+                    proto.offsets_size());
   RETURN_IF_ERROR(set_.Add(proto.file().name(), proto.file().bytes(),
                            proto.file().identity()));
   files_.push_back(
@@ -102,8 +103,8 @@ absl::Status ArrayRecordSource::AddFile(
   uint64_t offset = 0;
   for (const uint64_t step : proto.offsets()) {
     if (step > proto.file().bytes() - offset)
-      return DataLoss("{}: a chunk after its {} bytes", proto.file().name(),
-                      proto.file().bytes());
+      return DataLoss("{}: a chunk after its {} bytes",
+                      RedactedUri(proto.file().name()), proto.file().bytes());
     offsets_.push_back(offset += step);
   }
   offsets_.pop_back();

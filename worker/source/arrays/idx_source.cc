@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/cluster/fault.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/arrays/idx_file.h"
 #include "worker/source/content_hash.h"
@@ -67,7 +68,8 @@ class IdxSource final : public FormatSource {
  public:
   absl::Status Load(const IdxIndex& index, const SourceLimits& limits) {
     images_header_ = ImageHeader(index);
-    RETURN_IF_ERROR(CheckIdxHeader(images_header_, index.images().uri()));
+    name_ = RedactedUri(index.images().uri());
+    RETURN_IF_ERROR(CheckIdxHeader(images_header_, name_));
     ASSIGN_OR_RETURN(images_, OpenRecordFile(index.images(), limits));
     fingerprint_ = FingerprintOf(index);
     SourceLimits left = limits;
@@ -96,7 +98,7 @@ class IdxSource final : public FormatSource {
     return fmt::format("{}: record {}", images_->name(), sample);
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    RecordPlace place{.file = images_->name(), .index = sample};
+    RecordPlace place{.file = name_, .index = sample};
     if (unpacked_ != nullptr) return place;  // offsets are not the file's
     place.bytes = images_header_.record_bytes();
     place.offset = images_header_.header_bytes() + sample * *place.bytes;
@@ -130,7 +132,7 @@ class IdxSource final : public FormatSource {
  private:
   absl::Status LoadLabels(const IdxIndex& index, const SourceLimits& limits) {
     const IdxHeader header = LabelHeader(index);
-    RETURN_IF_ERROR(CheckIdxHeader(header, index.labels().uri()));
+    RETURN_IF_ERROR(CheckIdxHeader(header, RedactedUri(index.labels().uri())));
     ASSIGN_OR_RETURN(const OpenedFile file,
                      OpenRecordFile(index.labels(), limits));
     RETURN_IF_ERROR(CheckLabels(header, num_samples(), file->name()));
@@ -151,6 +153,7 @@ class IdxSource final : public FormatSource {
 
   // Constant after Load.
   OpenedFile images_;
+  std::string name_;  // of the images' file, as the job names it
   IdxHeader images_header_;
   SampleBytes unpacked_;               // nullptr: read from the file
   UnpackedShare held_;                 // for it

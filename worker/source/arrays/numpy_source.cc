@@ -111,7 +111,8 @@ absl::Status NumpySource::AddFile(const stored::v1::NumpyFile& proto) {
   if (proto.data_offset() > proto.file().bytes() ||
       bytes > proto.file().bytes() - proto.data_offset())
     return DataLoss("{}: it claims {} bytes of a file of {}",
-                    proto.file().name(), bytes, proto.file().bytes());
+                    RedactedUri(proto.file().name()), bytes,
+                    proto.file().bytes());
   layouts_.push_back({proto.data_offset(), proto.fortran_order()});
   if (rows_) return LoadRows(shape);
   bool same = shape.size() == shape_.size();
@@ -119,7 +120,7 @@ absl::Status NumpySource::AddFile(const stored::v1::NumpyFile& proto) {
     same = shape_[i] == -1 || shape_[i] == shape[i];
   if (!same)
     return DataLoss("{}: its shape is not of the index's type",
-                    proto.file().name());
+                    RedactedUri(proto.file().name()));
   if (ragged_) shapes_.insert(shapes_.end(), shape.begin(), shape.end());
   return absl::OkStatus();
 }
