@@ -143,23 +143,31 @@ std::string FirstPath(const Node& reader, const char* name) {
 
 }  // namespace
 
-std::string RootOf(const Node& reader) {
+std::string FolderOf(const Node& reader) {
   if (reader.op == kExternalReader) return "";
   std::string path;
   for (const char* name :
        {"root", "path", "paths", "files", "annotations", "images", "array"})
     if (path.empty()) path = FirstPath(reader, name);
-  if (!IsLocalUri(path)) {
-    const std::string shown = RedactedUri(path);
-    return shown.substr(0, shown.find('/', shown.find("://") + 3));
-  }
-  if (path.starts_with("file:"))
+  if (SchemeOf(path) == "file")
     if (absl::StatusOr<StorageUri> uri = ParseUri(path); uri.ok())
       path = std::move(uri->path);
-  const size_t wild = path.find_first_of("*?[{");
+  size_t begin = 0;  // of the path behind a host or bucket
+  if (!IsLocalUri(path)) {
+    path = RedactedUri(path);
+    begin = path.find('/', path.find("://") + 3);
+    if (begin == std::string::npos) return path;
+  }
+  const size_t wild = path.find_first_of("*?[{", begin);
   if (wild != std::string::npos) path.resize(path.rfind('/', wild) + 1);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path.empty() ? "." : path;
+}
+
+std::string RootOf(const Node& reader) {
+  const std::string folder = FolderOf(reader);
+  if (IsLocalUri(folder)) return folder;
+  return folder.substr(0, folder.find('/', folder.find("://") + 3));
 }
 
 }  // namespace leat::worker

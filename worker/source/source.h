@@ -76,8 +76,9 @@ struct NearbyLimits {
 
 // A record's location, according to the index.
 struct RecordPlace {
-  std::string file;  // as messages show it: without secrets
-  std::string key;   // its own name in the file; empty: the index has none
+  // As the job names it, on every machine (Storage::LocalPath), without secrets.
+  std::string file;
+  std::string key;  // its own name in the file; empty: the index has none
   // The range of its bytes in the file. No offset: the record is the whole
   // file, or the index does not know it.
   std::optional<uint64_t> offset, bytes;
@@ -291,9 +292,12 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
 // file system.
 bool ReadsWait(const Node& reader, const Source& source);
 
-// Returns the name that people know the storage of a dataset by: the folder of
-// its reader's first path, or "s3://bucket", without secrets. Empty: it is not
-// in storage.
+// Returns the folder of the first path of a dataset's reader: the path itself,
+// or what is before the first part of it that is a pattern; without secrets and
+// without a slash at the end. Empty: the dataset is not in storage.
+std::string FolderOf(const Node& reader);
+// Returns the name that people know the storage of a dataset by: its folder, or
+// "s3://bucket". Empty: it is not in storage.
 std::string RootOf(const Node& reader);
 
 }  // namespace leat::worker

@@ -40,6 +40,23 @@ TEST(RootOf, IsTheFirstPathOfEachReader) {
   }
 }
 
+TEST(FolderOf, IsWhatIsBeforeThePatternInEveryStorage) {
+  const auto folder_of = [](const std::string& path) {
+    return FolderOf({.op = "readers.tfrecord",
+                     .args = {{"paths", std::vector<std::string>{path}}}});
+  };
+  EXPECT_EQ(folder_of("/data/train/*/a.tfrecord"), "/data/train");
+  EXPECT_EQ(folder_of("file:///data/a%20b/{0..9}.tfrecord"), "/data/a b");
+  EXPECT_EQ(folder_of("*.tfrecord"), ".");
+  EXPECT_EQ(folder_of("s3://bucket/data/train-*/a.tfrecord"),
+            "s3://bucket/data");
+  EXPECT_EQ(folder_of("s3://bucket/data/"), "s3://bucket/data");
+  EXPECT_EQ(folder_of("https://user:pass@host/data/x.tfrecord?sig=1"),
+            "https://host/data/x.tfrecord");
+  EXPECT_EQ(folder_of("http://[::1]:8000/a/b-{0..9}"), "http://[::1]:8000/a");
+  EXPECT_EQ(folder_of("s3://buck*"), "s3://buck*");
+}
+
 TEST(SourceTest, AnUnknownReaderIsNamed) {
   const auto status = BuildIndex({.op = "readers.tape"}, {}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));

@@ -16,20 +16,6 @@
 namespace leat::worker {
 namespace {
 
-// Readers without names of their own give an encoded record and its label.
-std::vector<std::string> OutputNames(const Node& reader, size_t count) {
-  const OperatorInfo* const info = FindOperator(reader.op);
-  if (info != nullptr && !info->outputs_of.empty())
-    if (const auto it = reader.args.find(info->outputs_of);
-        it != reader.args.end())
-      if (const auto* names =
-              std::get_if<std::vector<std::string>>(&it->second);
-          names != nullptr && names->size() == count)
-        return *names;
-  if (count == 2) return {"encoded", "label"};
-  return std::vector<std::string>(count);
-}
-
 ColumnValue NumberOf(DType dtype, std::span<const std::byte> bytes) {
   if (bytes.size() != SizeOf(dtype)) return {};
   if (const auto whole = WholeNumber(dtype, bytes.data())) return *whole;
@@ -63,7 +49,7 @@ Columns::Columns(std::string_view field, std::optional<Condition> condition,
     : field_(field),
       condition_(std::move(condition)),
       from_(from),
-      folder_(RootOf(from.reader) + "/"),
+      names_(from.reader),
       outputs_(OutputNames(from.reader, from.types.size())) {
   image_ = static_cast<size_t>(std::ranges::find(from.types,
                                                  ValueType::Kind::kEncoded,
@@ -278,11 +264,8 @@ absl::StatusOr<ColumnValue> Columns::ValueOf(const Column& column,
       return record->place->bytes
                  ? ColumnValue(static_cast<int64_t>(*record->place->bytes))
                  : ColumnValue();
-    record->name =
-        record->place->key.empty() ? record->place->file : record->place->key;
-    std::string_view name = record->name;
-    if (name.starts_with(folder_)) name.remove_prefix(folder_.size());
-    return name;
+    record->name = names_.NameOf(*record->place);
+    return std::string_view(record->name);
   }
   if (IsStored(column.kind)) {
     const ColumnValue& value = record->columns[column.output];

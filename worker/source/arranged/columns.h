@@ -39,6 +39,7 @@
 #include "core/pipeline/operators.h"
 #include "core/selection/condition.h"
 #include "core/tensor/image_size.h"
+#include "worker/source/record_names.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -142,7 +143,7 @@ class Columns {
   const std::string field_;  // "where" or "by", for messages
   const std::optional<Condition> condition_;
   const ColumnSource from_;
-  const std::string folder_;                // with a slash at the end
+  const RecordNames names_;
   const std::vector<std::string> outputs_;  // their names
   std::vector<Column> columns_;             // as the condition's
   bool reads_records_ = false;

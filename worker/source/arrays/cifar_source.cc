@@ -63,6 +63,7 @@ class CifarSource final : public FormatSource {
       ASSIGN_OR_RETURN(OpenedFile file, OpenRecordFile(record, limits));
       records += file->size() / kind_.record_bytes();
       files_.push_back(std::move(file));
+      names_.push_back(RedactedUri(record.uri()));
       ends_.push_back(records);
     }
     if (records == 0) return DataLoss("it has no records");
@@ -78,7 +79,7 @@ class CifarSource final : public FormatSource {
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     const Place place = PlaceOf(sample);
-    return RecordPlace{.file = files_[place.file]->name(),
+    return RecordPlace{.file = names_[place.file],
                        .offset = place.record * kind_.record_bytes(),
                        .bytes = kind_.record_bytes(),
                        .index = place.record};
@@ -126,7 +127,8 @@ class CifarSource final : public FormatSource {
   // Constant after Load.
   const Kind& kind_;
   std::vector<OpenedFile> files_;
-  std::vector<uint64_t> ends_;  // of each file: one after its last sample
+  std::vector<std::string> names_;  // of the files, as the job names them
+  std::vector<uint64_t> ends_;      // of each file: one after its last sample
 };
 
 // Returns `path` itself, or the matching files in it if it is a folder.

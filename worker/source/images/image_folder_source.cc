@@ -72,14 +72,16 @@ class ImageFolderSource final : public FormatSource {
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
     const uint64_t file = RecordOf(sample);
-    return RecordPlace{.file = PathOf(file), .bytes = files_[file].bytes};
+    return RecordPlace{.file = Below(named_, file),
+                       .bytes = files_[file].bytes};
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:
   absl::Status AddClass(const stored::v1::ImageFolderClass& proto);
   const Class& ClassOf(uint64_t file) const;
-  std::string PathOf(uint64_t file) const;
+  std::string Below(const std::string& root, uint64_t file) const;
+  std::string PathOf(uint64_t file) const { return Below(root_, file); }
   absl::Status CannotOpen(int error, const std::string& path) const;
   static absl::Status CheckFile(const File& file, const struct stat& info,
                                 const std::string& path);
@@ -90,6 +92,7 @@ class ImageFolderSource final : public FormatSource {
                         std::byte* bytes, bool* stale) const;
 
   const AllowedReads* allowed_ = nullptr;  // the storage's, which outlives this
+  std::string named_;                      // the root, as the job names it
   std::string root_;                       // on this machine
   bool copied_ = false;
   uint64_t repeat_ = 1;
@@ -141,9 +144,9 @@ absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
   allowed_ = &StorageOf(limits).allowed();
-  const std::string named = WithoutTrailingSlashes(options.path);
-  root_ = StorageOf(limits).LocalPath(named);
-  copied_ = StorageOf(limits).IsCopied(named);
+  named_ = WithoutTrailingSlashes(options.path);
+  root_ = StorageOf(limits).LocalPath(named_);
+  copied_ = StorageOf(limits).IsCopied(named_);
   repeat_ = options.repeat;
   ASSIGN_OR_RETURN(
       fingerprint_,
@@ -163,13 +166,14 @@ const Class& ImageFolderSource::ClassOf(uint64_t file) const {
   return *(after - 1);
 }
 
-std::string ImageFolderSource::PathOf(uint64_t file) const {
+std::string ImageFolderSource::Below(const std::string& root,
+                                     uint64_t file) const {
   const std::string& directory = ClassOf(file).directory;
   const uint64_t begin = file == 0 ? 0 : files_[file - 1].name_end;
   const std::string_view name(names_.data() + begin,
                               files_[file].name_end - begin);
-  return directory.empty() ? fmt::format("{}/{}", root_, name)
-                           : fmt::format("{}/{}/{}", root_, directory, name);
+  return directory.empty() ? fmt::format("{}/{}", root, name)
+                           : fmt::format("{}/{}/{}", root, directory, name);
 }
 
 absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {

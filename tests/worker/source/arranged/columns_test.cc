@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "tests/worker/source/arranged/arranged_fixture.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -62,6 +64,18 @@ TEST_F(WhereTest, NamesAndSizesAreOfTheIndex) {
   EXPECT_THAT(Where("name like \"k/*7.jpg\" and bytes < 30"),
               ElementsAre(7, 17, 27));
   EXPECT_EQ(Where("label == 0").size(), kFiles);
+}
+
+TEST_F(WhereTest, ACopyElsewhereHasTheSameNames) {
+  const TempDir other;
+  std::filesystem::rename(dir_.path() + "/k", other.path() + "/k");
+  StorageConfig config;
+  config.local_copies[dir_.path()] = other.path();
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
+  List();
+  EXPECT_THAT(Where("name like \"k/*7.jpg\" and bytes < 30"),
+              ElementsAre(7, 17, 27));
 }
 
 TEST_F(WhereTest, SizesOfImagesAreOfTheirHeaders) {

@@ -8,6 +8,7 @@
 #include "tests/support/test_data.h"
 #include "tests/worker/source/arrays/array_support.h"
 #include "tests/worker/source/located.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -57,6 +58,15 @@ TEST_F(CifarTest, PlanesAreInterleaved) {
   const auto place = source->Locate(1);
   EXPECT_EQ(place->index, 1u);
   EXPECT_EQ(BytesAt(place)[0], 9) << "the label is a record's first byte";
+}
+
+TEST_F(CifarTest, ARecordOfACopyIsWhereTheJobSaysThatItIs) {
+  dir_.Write("copy/a", Record("\x03", 0));
+  StorageConfig config;
+  config.local_copies["/jobs/cifar"] = dir_.path() + "/copy";
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
+  EXPECT_EQ(Open(Cifar10({"/jobs/cifar/a"}))->Locate(0)->file, "/jobs/cifar/a");
 }
 
 TEST_F(CifarTest, TheFineLabelComesFirst) {

@@ -9,6 +9,7 @@
 #include "tests/worker/job/records_alone.h"
 #include "tests/worker/source/arrays/array_support.h"
 #include "tests/worker/source/located.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -84,6 +85,18 @@ TEST_F(IdxTest, ImagesHaveOneChannelAndLabels) {
     else
       EXPECT_EQ(BytesAt(place), "ijkl");
   }
+}
+
+TEST_F(IdxTest, ARecordOfACopyIsWhereTheJobSaysThatItIs) {
+  dir_.Write("copy/images", kImages);
+  StorageConfig config;
+  config.local_copies["/jobs/idx"] = dir_.path() + "/copy";
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
+  const auto source = Open({.op = "readers.idx",
+                            .inputs = {},
+                            .args = {{"images", "/jobs/idx/images"}}});
+  EXPECT_EQ(source->Locate(0)->file, "/jobs/idx/images");
 }
 
 // A cache keeps a record's bytes, not the unpacked file.

@@ -121,6 +121,7 @@ TEST_F(ImageFolderTest, ACopyElsewhereIsReadAndHasTheSameContent) {
   const auto source = Open(index);
   EXPECT_EQ(Text(*source->Read(0)), "one");
   EXPECT_EQ(Text(*source->Read(1)), "two");
+  EXPECT_EQ(source->Locate(1)->file, At("b/2.jpg")) << "as the job names it";
   // A listing through the copy uses the job's names.
   const BuiltIndex listed = Index();
   EXPECT_EQ(listed.content, index.content);
