@@ -78,10 +78,13 @@ absl::StatusOr<Columns> Columns::BindOne(std::string_view field,
 absl::Status Columns::Add(const ColumnName& name, const Condition::Use& use) {
   std::string why;
   std::optional<Column> column;
-  if (name.length || !HasIndexed(name.name)) {
+  ASSIGN_OR_RETURN(const bool indexed, HasIndexed(name.name));
+  if (name.length || !indexed) {
     ASSIGN_OR_RETURN(column, FindStored(name, &why));
   }
-  if (!column) column = Find(name);
+  if (!column) {
+    ASSIGN_OR_RETURN(column, Find(name));
+  }
   if (!column) return Unknown(name, why);
   RETURN_IF_ERROR(CheckUse(name, *column, use));
   reads_records_ = reads_records_ || column->kind >= Kind::kNumber;
@@ -122,11 +125,21 @@ absl::Status Columns::OpenStored() {
   return absl::OkStatus();
 }
 
-bool Columns::HasIndexed(std::string_view column) const {
-  return from_.source.IndexedColumn(column, 0).ok();
+absl::StatusOr<bool> Columns::HasIndexed(std::string_view column) const {
+  const absl::Status status = from_.source.IndexedColumn(column, 0).status();
+  if (status.ok() || absl::IsUnimplemented(status)) return status.ok();
+  return status;
 }
 
-std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
+absl::StatusOr<bool> Columns::HasPlacesWithBytes() const {
+  const absl::StatusOr<RecordPlace> place = from_.source.Locate(0);
+  if (place.ok()) return place->bytes.has_value();
+  if (absl::IsFailedPrecondition(place.status())) return false;  // no storage
+  return place.status();
+}
+
+absl::StatusOr<std::optional<Columns::Column>> Columns::Find(
+    const ColumnName& name) const {
   const auto found = std::ranges::find(outputs_, name.name);
   const auto output = static_cast<size_t>(found - outputs_.begin());
   const bool is_output = output < outputs_.size() && !name.name.empty();
@@ -135,8 +148,8 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
       return Column{.kind = Kind::kLength, .name = {}, .output = output};
     return std::nullopt;
   }
-  if (HasIndexed(name.name))
-    return Column{.kind = Kind::kIndexed, .name = name.name};
+  ASSIGN_OR_RETURN(const bool indexed, HasIndexed(name.name));
+  if (indexed) return Column{.kind = Kind::kIndexed, .name = name.name};
   if (name.name == "length" && !is_output && from_.types.size() == 1 &&
       !IsNumber(from_.types[0]))
     return Column{.kind = Kind::kLength, .name = {}, .output = 0};
@@ -146,9 +159,8 @@ std::optional<Columns::Column> Columns::Find(const ColumnName& name) const {
     return Column{.kind = Kind::kText, .name = {}, .output = output};
   if (name.name == "name") return Column{.kind = Kind::kName, .name = {}};
   if (name.name == "bytes") {
-    const absl::StatusOr<RecordPlace> place = from_.source.Locate(0);
-    if (place.ok() && place->bytes)
-      return Column{.kind = Kind::kBytes, .name = {}};
+    ASSIGN_OR_RETURN(const bool known, HasPlacesWithBytes());
+    if (known) return Column{.kind = Kind::kBytes, .name = {}};
   }
   if (image_ < outputs_.size() && from_.image_size != nullptr) {
     if (name.name == "width")
@@ -164,7 +176,7 @@ std::vector<std::string> Columns::Known() const {
   for (const char* name :
        {"name", "bytes", "length", "label", "objects", "width", "height"})
     if (std::ranges::find(outputs_, name) == outputs_.end() &&
-        Find({.name = name, .length = false}))
+        Find({.name = name, .length = false}).value_or(std::nullopt))
       known.emplace_back(name);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].empty()) continue;

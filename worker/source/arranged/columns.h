@@ -61,6 +61,7 @@ class Columns {
  public:
   // kInvalidArgument: a column is unknown (the text lists the known ones), or
   // compared with values of another type (the text says how to write it).
+  // Others: the index cannot be looked at now.
   static absl::StatusOr<Columns> Bind(const Condition& condition,
                                       const ColumnSource& from);
 
@@ -113,8 +114,10 @@ class Columns {
           const ColumnSource& from);
 
   absl::Status Add(const ColumnName& name, const Condition::Use& use);
-  // Returns nullopt if there is no such column.
-  std::optional<Column> Find(const ColumnName& name) const;
+  // Returns nullopt if there is no such column. Errors: the index's.
+  absl::StatusOr<std::optional<Column>> Find(const ColumnName& name) const;
+  absl::StatusOr<bool> HasIndexed(std::string_view column) const;
+  absl::StatusOr<bool> HasPlacesWithBytes() const;
   // Does the same for a column of the stored records; `why` says why there is
   // none. Errors: storage's.
   absl::StatusOr<std::optional<Column>> FindStored(const ColumnName& name,
@@ -125,7 +128,6 @@ class Columns {
   std::string TypeOf(const Column& column) const;  // of numbers
   absl::Status Unknown(const ColumnName& name, const std::string& why) const;
   std::vector<std::string> Known() const;
-  bool HasIndexed(std::string_view column) const;
   absl::StatusOr<ColumnValue> ValueOf(const Column& column, uint64_t sample,
                                       Record* record) const;
   ColumnValue OfOutput(const Column& column, const StoredSample& stored) const;

@@ -30,7 +30,6 @@ RowPacker::RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
       documents_(documents),
       limits_(limits),
       trail_(trail),
-      indexed_(documents->IndexedColumn("length", 0).ok()),
       element_bytes_(PackedElementBytes(types_[pack_.outputs[0]])),
       blob_(limits),
       writer_(pack_.packing, chosen,
@@ -44,6 +43,9 @@ RowPacker::RowPacker(PackNode pack, std::vector<ValueType> types, bool chosen,
               }) {}
 
 absl::Status RowPacker::Begin(const std::string& text, const Digest& base) {
+  const absl::Status length = documents_->IndexedColumn("length", 0).status();
+  if (!length.ok() && !absl::IsUnimplemented(length)) return length;
+  indexed_ = length.ok();
   stored::v1::ArrangedHead head;
   head.set_text(text);
   head.set_base_fingerprint(BytesOf(base));

@@ -32,6 +32,7 @@ class RowPacker final : public ItemWriter {
             const Source* documents, const SourceLimits& limits,
             ListingTrail* trail);
 
+  // Errors: also those of the documents' index, if it cannot be looked at now.
   absl::Status Begin(const std::string& text, const Digest& base) override;
   // kInvalidArgument names a document that the packing refuses.
   absl::Status Add(uint64_t sample) override;
@@ -59,7 +60,7 @@ class RowPacker final : public ItemWriter {
   const Source* const documents_;
   const SourceLimits limits_;
   ListingTrail* const trail_;
-  const bool indexed_;          // the base's index has lengths
+  bool indexed_ = false;        // the base's index has lengths; set by Begin
   const size_t element_bytes_;  // of the first value's open axis
   BlobWriter blob_;
   PackedIndexWriter writer_;

@@ -134,6 +134,7 @@ class Rows final : public FormatSource {
   std::vector<std::vector<Cell>> rows;
   std::vector<ValueType> types;
   std::map<uint64_t, absl::Status> errors;
+  absl::Status index;  // of a look at it
 
   uint64_t num_samples() const override { return rows.size(); }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
@@ -158,7 +159,13 @@ class Rows final : public FormatSource {
     return fmt::format("row {}", sample);
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    RETURN_IF_ERROR(index);
     return RecordPlace{.file = "/data/rows", .key = fmt::format("k{}", sample)};
+  }
+  absl::StatusOr<int64_t> IndexedColumn(std::string_view column,
+                                        uint64_t sample) const override {
+    RETURN_IF_ERROR(index);
+    return FormatSource::IndexedColumn(column, sample);
   }
 
  private:
@@ -236,6 +243,15 @@ TEST_F(ColumnsTest, StorageThatFailsEndsTheListing) {
   const auto held = Holding("id < 2");
   EXPECT_TRUE(absl::IsUnavailable(held.status())) << held.status();
   EXPECT_EQ(Message(held.status()), "row 1: away");
+}
+
+// A column is not unknown because a block of the index does not come now.
+TEST_F(ColumnsTest, AnIndexThatIsAwayEndsTheListing) {
+  rows_.index = WithFault(Unavailable("away"), Fault::kTransient);
+  for (const char* where : {"id < 2", "label < 2", "bytes < 2", "name == ''"}) {
+    const absl::Status status = Holding(where).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << where << status;
+  }
 }
 
 TEST_F(ColumnsTest, ThatAreUnknownAreNamed) {

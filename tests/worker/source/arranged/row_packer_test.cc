@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cluster/fault.h"
 #include "core/pipeline/graph.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
@@ -110,6 +111,29 @@ TEST_F(RowPackerTest, ADocumentThatIsTooLongIsNamedIfThatIsAnError) {
   EXPECT_THAT(error, HasSubstr("001.npy"));
   EXPECT_THAT(error,
               HasSubstr("document 1 has 9 elements, more than length=5"));
+}
+
+// Its lengths would be read from the records, and those of long ones cannot be.
+TEST_F(RowPackerTest, AnIndexThatIsAwayEndsTheListing) {
+  class Away final : public FormatSource {
+   public:
+    uint64_t num_samples() const override { return 1; }
+    absl::StatusOr<StoredSample> Read(uint64_t) const override {
+      return ResourceExhausted("over the limit");
+    }
+    std::string Describe(uint64_t) const override { return "a document"; }
+    absl::StatusOr<RecordPlace> Locate(uint64_t) const override {
+      return RecordPlace{};
+    }
+    absl::StatusOr<int64_t> IndexedColumn(std::string_view,
+                                          uint64_t) const override {
+      return WithFault(Unavailable("away"), Fault::kTransient);
+    }
+  };
+  List({2});
+  source_ = std::make_shared<Away>();
+  const absl::Status status = Made(Fit(4)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }
 
 TEST_F(RowPackerTest, OtherWaysOfPackingAreOtherDatasets) {
