@@ -147,16 +147,31 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(const ArrangeFrom& from) {
   return InferTypes(&reader, {});
 }
 
+// The sender of an arrangement may know other outputs of the reader.
+absl::Status CheckPacks(const PackNode& pack,
+                        std::span<const ValueType> types) {
+  std::vector<ValueType> packed;
+  for (const uint32_t output : pack.outputs) {
+    if (output >= types.size())
+      return InvalidArgument("pack: output {} of a reader with {}", output,
+                             types.size());
+    packed.push_back(types[output]);
+  }
+  return CheckPackedTypes(pack, packed);
+}
+
 absl::StatusOr<std::unique_ptr<ItemWriter>> WriterOf(
     const Arrangement& arrangement, const ArrangeFrom& from,
     const SourceLimits& limits, ListingTrail* trail) {
   if (!arrangement.pack && !IsGrouped(arrangement))
     return std::make_unique<ChosenWriter>(limits);
   ASSIGN_OR_RETURN(std::vector<ValueType> types, TypesOf(from));
-  if (arrangement.pack)
+  if (arrangement.pack) {
+    RETURN_IF_ERROR(CheckPacks(*arrangement.pack, types));
     return std::make_unique<RowPacker>(*arrangement.pack, std::move(types),
                                        Chooses(arrangement), &from.source,
                                        limits, trail);
+  }
   ASSIGN_OR_RETURN(
       std::unique_ptr<SampleGroups> groups,
       GroupsFor(arrangement, {.base = from.base,

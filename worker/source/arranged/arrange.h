@@ -37,9 +37,10 @@ struct ArrangeFrom {
 // OpenArranged opens. Records that a condition has to read are read by
 // SourceLimits::listing_threads. kInvalidArgument: as ForEachNumber (numbers.h)
 // and Columns::Bind (columns.h), as GroupsFor (sample_groups.h) and
-// GroupedWriter (grouped_writer.h), or no sample is left. kResourceExhausted:
-// over the limits. kCancelled: SourceLimits::cancelled. Others: storage's, and the
-// keeper's. REQUIRES: `arrangement` passes CheckArrangement, and is set.
+// GroupedWriter (grouped_writer.h), no sample is left, or values are packed that
+// the reader does not have, or not so (CheckPackedTypes). kResourceExhausted:
+// over the limits. kCancelled: SourceLimits::cancelled. Others: storage's, and
+// the keeper's. REQUIRES: `arrangement` passes CheckArrangement, and is set.
 absl::StatusOr<BuiltIndex> Arrange(const Arrangement& arrangement,
                                    const ArrangeFrom& from,
                                    const SourceLimits& limits);

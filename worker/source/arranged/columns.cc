@@ -290,6 +290,7 @@ absl::StatusOr<ColumnValue> Columns::ValueOf(const Column& column,
   if (!stored.ok()) return ColumnValue();
   if (column.kind != Kind::kWidth && column.kind != Kind::kHeight)
     return OfOutput(column, *stored);
+  if (column.output >= stored->fields.size()) return ColumnValue();
   if (!record->size)
     record->size = from_.image_size(stored->fields[column.output].bytes);
   if (!record->size->ok()) return ColumnValue();

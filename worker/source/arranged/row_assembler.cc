@@ -61,6 +61,12 @@ RowAssembler::Row::Row(const RowAssembler& assembler)
 absl::Status RowAssembler::Row::Add(const Piece& piece, const StoredPart& part,
                                     uint64_t listed) {
   for (const Value& value : assembler_.values_) {
+    // The index says which outputs are packed, and may be of another reader.
+    if (value.output >= part.stored.fields.size())
+      return DataLoss(
+          "document {} has {} values, and the index packs output {} of its "
+          "reader",
+          piece.document, part.stored.fields.size(), value.output);
     const std::span<const std::byte> from =
         part.stored.fields[value.output].bytes;
     const uint64_t there = from.size() / value.element_bytes;

@@ -38,8 +38,9 @@ class RowAssembler {
    public:
     explicit Row(const RowAssembler& assembler);
     // `part`: the piece, or its whole document. `listed`: how many elements the
-    // index says that the document has. kDataLoss: it has another number of them, or its
-    // values differ in it. REQUIRES: the row has room for the piece.
+    // index says that the document has. kDataLoss: it has another number of
+    // them, or its values differ in it; or it lacks a value. REQUIRES: the row
+    // has room for the piece.
     absl::Status Add(const Piece& piece, const StoredPart& part,
                      uint64_t listed);
     // REQUIRES: called once, last.

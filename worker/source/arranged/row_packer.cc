@@ -77,6 +77,10 @@ absl::Status RowPacker::MeasureSome(std::span<const uint64_t> samples,
       documents_->ReadMany(samples);
   for (size_t i = 0; i < samples.size(); ++i) {
     if (stored[i].ok()) {
+      if (pack_.outputs[0] >= stored[i]->fields.size())
+        return DataLoss("{} has {} values, and output {} is packed",
+                        documents_->Describe(samples[i]),
+                        stored[i]->fields.size(), pack_.outputs[0]);
       lengths[i] = LengthOf(*stored[i]);
       continue;
     }

@@ -58,5 +58,19 @@ TEST(RowAssembler, ADocumentWhoseBytesAreNoWholeElementsIsRefused) {
             absl::StatusCode::kDataLoss);
 }
 
+TEST(RowAssembler, ADocumentWithoutTheValueIsRefused) {
+  const std::vector<ValueType> types(
+      200, {ValueType::Kind::kTensor, DType::kInt32, {-1}});
+  const RowAssembler assembler(
+      {.packing = {.length = 4}, .outputs = {0, 150}, .fill_values = {0}},
+      types);
+  const std::vector<std::byte> bytes(8);
+  StoredSample sample;
+  sample.fields = {{bytes, {2}}};
+  RowAssembler::Row row(assembler);
+  EXPECT_EQ(row.Add({5, 0, 2}, {sample, {}}, 2).code(),
+            absl::StatusCode::kDataLoss);
+}
+
 }  // namespace
 }  // namespace leat::worker

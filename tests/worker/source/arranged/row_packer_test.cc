@@ -113,6 +113,17 @@ TEST_F(RowPackerTest, ADocumentThatIsTooLongIsNamedIfThatIsAnError) {
               HasSubstr("document 1 has 9 elements, more than length=5"));
 }
 
+TEST_F(RowPackerTest, ValuesThatTheReaderDoesNotHaveAreNotPacked) {
+  List({2, 3, 1});
+  Arrangement arrangement = Fit(4);
+  arrangement.pack->outputs = {1000};
+  const absl::Status none = Made(arrangement).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(none)) << none;
+  base_.types[0].shape = {3};
+  const absl::Status fixed = Made(Fit(4)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(fixed)) << fixed;
+}
+
 // Its lengths would be read from the records, and those of long ones cannot be.
 TEST_F(RowPackerTest, AnIndexThatIsAwayEndsTheListing) {
   class Away final : public FormatSource {
