@@ -79,7 +79,8 @@ PackedReader::ReadBlock(size_t file, uint64_t begin,
 }
 
 // Returns the block with the record at `offset`; nullptr: read the record by
-// itself.
+// itself, also because another part of the block cannot be read. Errors: storage
+// is away.
 absl::StatusOr<std::shared_ptr<const PackedReader::Block>>
 PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
   const uint64_t block_bytes =
@@ -103,6 +104,7 @@ PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
     slot.last_end = offset + size;
     // A thread that waited for a block that did not come does not try again.
     if (!follows || waited || slot.coming_file != SIZE_MAX) return nullptr;
+    if (slot.bad_file == file && slot.bad_begin == begin) return nullptr;
     slot.coming_file = file;
     slot.coming_begin = begin;
   }
@@ -112,7 +114,10 @@ PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
   if (block.ok()) before = std::exchange(slot.block, *block);
   slot.coming_file = SIZE_MAX;
   slot.changed.NotifyAll();
-  return block;
+  if (block.ok() || IsAway(block.status())) return block;
+  slot.bad_file = file;
+  slot.bad_begin = begin;
+  return nullptr;
 }
 
 absl::Status PackedReader::Read(size_t file, uint64_t offset,
@@ -151,8 +156,6 @@ bool PackedReader::TryBlock(std::span<PackedRead> run) const {
   if (size > kSmall || !CheckBounds(file, begin, size).ok()) return false;
   const auto block = BlockOf(file, begin, size);
   if (!block.ok()) {
-    // One record's error may be the others' only if storage is away.
-    if (run.size() > 1 && !IsAway(block.status())) return false;
     for (PackedRead& read : run) read.status = block.status();
     return true;
   }

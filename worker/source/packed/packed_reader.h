@@ -59,8 +59,9 @@ class PackedReader {
         open_files_(one_of_many ? kFewOpenFiles : kOpenFiles) {}
 
   // Fills `into` from `offset` of a file. Errors as Storage::Open and
-  // StoredFile::ReadAt: they name the file. Bytes that were read as part of a
-  // block are returned as they were then, even if the file has changed since.
+  // StoredFile::ReadAt: they name the file, and are those of its own bytes, or
+  // kTransient. Bytes that were read as part of a block are returned as they were
+  // then, even if the file has changed since.
   absl::Status Read(size_t file, uint64_t offset,
                     std::span<std::byte> into) const;
   // Does the same for several. Reads of one file that follow each other in
@@ -85,6 +86,9 @@ class PackedReader {
     // The block that a thread reads now; SIZE_MAX: none.
     size_t coming_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
     uint64_t coming_begin ABSL_GUARDED_BY(mu) = 0;
+    // The last block that could not be read, and is not tried again.
+    size_t bad_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
+    uint64_t bad_begin ABSL_GUARDED_BY(mu) = 0;
     // The end of the last read that the block did not serve.
     size_t last_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
     uint64_t last_end ABSL_GUARDED_BY(mu) = 0;
