@@ -197,11 +197,18 @@ absl::StatusOr<DatasetLook> DatasetLook::Parse(std::string_view bytes) {
   DatasetLook look;
   look.total = proto.total();
   std::string before;
+  uint64_t address_bytes = 0;
   for (stored::v1::LookEntry& from : *proto.mutable_entries()) {
     if (from.kind() < 1 ||
         from.kind() > static_cast<uint32_t>(SeenKind::kNothing) ||
         from.shared() > before.size())
       return DataLoss("what a listing saw of its storage is malformed");
+    // A few bytes of an entry stand for the whole URI before it.
+    address_bytes += from.shared() + from.rest().size();
+    if (address_bytes > kMaxAddressBytes)
+      return DataLoss(
+          "what a listing saw of its storage has over {} bytes of addresses",
+          kMaxAddressBytes);
     Entry& entry = look.entries.emplace_back();
     entry.kind = static_cast<SeenKind>(from.kind());
     entry.uri = before.substr(0, from.shared()) + from.rest();

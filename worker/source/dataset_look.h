@@ -44,11 +44,15 @@ struct DatasetLook {
   static constexpr size_t kMaxFiles = 16'384;
   static constexpr size_t kMaxFolders = 16'384;
   static constexpr size_t kMaxOthers = 4'096;
+  // The sum of all entries' addresses, of up to 4 KiB each.
+  static constexpr uint64_t kMaxAddressBytes = 160 << 20;
 
   struct Entry {
     SeenKind kind = SeenKind::kFile;
     std::string uri;
-    std::string seen;  // the state, as text; equal text means equal state
+    // The state, as text; equal text means equal state. Of a list, a directory
+    // or a prefix that changed while it was listed it is "", which is none.
+    std::string seen;
     // The directory had changed just before it was listed. It may have changed
     // once more in the same tick of the file system's clock.
     bool young = false;
@@ -59,7 +63,7 @@ struct DatasetLook {
 
   // Formatted as stored.v1.DatasetLook.
   std::string Serialize() const;
-  // kDataLoss: malformed.
+  // kDataLoss: malformed, or over kMaxAddressBytes.
   static absl::StatusOr<DatasetLook> Parse(std::string_view bytes);
 };
 

@@ -15,6 +15,30 @@ namespace {
 // in the tick in which it was listed may change again in it, unnoticed.
 constexpr Duration kTick = std::chrono::milliseconds(50);
 
+// The time of a directory, without its path, which is known only of roots.
+std::string_view TimeOfFolder(const DatasetLook::Entry& entry) {
+  return std::string_view(entry.seen).substr(0, entry.seen.find(' '));
+}
+
+// Adds what was seen of the same name once more. If a list, a directory or a
+// prefix changed in between, the listing may have something of both states: then
+// no state is equal to what is kept. A file that changed cannot be read by its
+// listing.
+void Merge(DatasetLook::Entry entry, DatasetLook::Entry* kept) {
+  if (entry.kind != kept->kind || entry.kind == SeenKind::kFile) {
+    *kept = std::move(entry);
+    return;
+  }
+  kept->young |= entry.young;
+  if (entry.kind == SeenKind::kFolder &&
+      TimeOfFolder(entry) == TimeOfFolder(*kept)) {
+    if (entry.seen.size() > kept->seen.size())
+      kept->seen = std::move(entry.seen);
+  } else if (entry.seen != kept->seen) {
+    kept->seen.clear();
+  }
+}
+
 }  // namespace
 
 void LookRecorder::Note(Lowest* to, DatasetLook::Entry entry) {
@@ -25,9 +49,9 @@ void LookRecorder::Note(Lowest* to, DatasetLook::Entry entry) {
   }
   MutexLock lock(&mu_);
   std::pair key(hash, entry.uri);
-  const bool is_new =
-      to->entries.insert_or_assign(std::move(key), std::move(entry)).second;
-  if (!is_new) return;
+  if (const auto kept = to->entries.find(key); kept != to->entries.end())
+    return Merge(std::move(entry), &kept->second);
+  to->entries.emplace(std::move(key), std::move(entry));
   ++to->seen;
   if (to->entries.size() <= to->max_entries) return;
   const auto last = std::prev(to->entries.end());
@@ -43,12 +67,6 @@ void LookRecorder::SawFolder(const std::string& uri,
                           .count();
   const int64_t age = now - folder.modified_ns;
   const bool young = !copy && age >= 0 && Duration(age) < kTick;
-  const std::pair key(std::hash<std::string>()(uri), uri);
-  {
-    // The root is reported twice, and only the first time with its real path.
-    MutexLock lock(&mu_);
-    if (folder.real_path.empty() && folders_.entries.contains(key)) return;
-  }
   Note(&folders_, {.kind = SeenKind::kFolder,
                    .uri = uri,
                    .seen = copy ? SeenCopiedFolder() : SeenFolder(folder),

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/look_recorder.h"
 #include "worker/source/source.h"
@@ -170,6 +171,37 @@ TEST_F(DatasetLookTest, DoesNotTrustATickThatIsNotOver) {
   EXPECT_TRUE(look.entries[1].young);
 }
 
+// Two patterns of one directory list it twice. What came in between is only in
+// the second listing.
+TEST_F(DatasetLookTest, DoesNotTrustADirectoryThatWasSeenInTwoStates) {
+  dir_.Write("photos/1.png", "1");
+  Age(dir_.path());
+  const std::string photos = dir_.path() + "/photos";
+  const StoredFolder now = *storage_->StatFolder(photos);
+  const StoredFolder before{now.modified_ns - 1'000'000, now.real_path};
+  const auto changes = [&](const std::vector<StoredFolder>& seen) {
+    LookRecorder recorder(storage_.get(), &Clock::Real());
+    for (const StoredFolder& folder : seen) recorder.SawFolder(photos, folder);
+    return Changes(recorder.Take());
+  };
+  EXPECT_THAT(changes({now, now}), IsEmpty());
+  EXPECT_THAT(changes({now, {now.modified_ns, ""}}), IsEmpty());
+  EXPECT_THAT(changes({{now.modified_ns, ""}, now}), IsEmpty());
+  EXPECT_THAT(changes({before, now}), SizeIs(1));
+  EXPECT_THAT(changes({now, before}), SizeIs(1));
+  EXPECT_THAT(changes({before, now, now}), SizeIs(1));
+  EXPECT_THAT(changes({before, {now.modified_ns, ""}, now}), SizeIs(1));
+}
+
+TEST_F(DatasetLookTest, DoesNotTrustAListThatWasSeenInTwoStates) {
+  const std::string list = dir_.Write("list", "1.png 0\n");
+  LookRecorder recorder(storage_.get(), &Clock::Real());
+  recorder.SawText(list, HashOf("2.png 0\n"));
+  recorder.SawText(list, HashOf("1.png 0\n"));
+  EXPECT_THAT(Changes(recorder.Take()),
+              ElementsAre(HasSubstr("list: its text has changed")));
+}
+
 TEST_F(DatasetLookTest, OfManyFilesItKeepsASample) {
   LookRecorder recorder(storage_.get(), &Clock::Real());
   constexpr size_t kFiles = 3 * DatasetLook::kMaxFiles;
@@ -198,6 +230,21 @@ TEST_F(DatasetLookTest, SurvivesTheWay) {
   EXPECT_THAT(Changes(*read), IsEmpty());
   for (size_t cut = 1; cut < bytes.size(); cut += 3)
     (void)DatasetLook::Parse(std::string_view(bytes).substr(cut));  // no crash
+}
+
+// Each entry has a few bytes, and shares a long address with the one before it.
+TEST_F(DatasetLookTest, ALookMayNotGrowWithoutBound) {
+  stored::v1::DatasetLook proto;
+  for (int i = 0; i < 1000; ++i) {
+    stored::v1::LookEntry& entry = *proto.add_entries();
+    entry.set_kind(2);
+    if (i == 0)
+      entry.set_rest(std::string(1 << 20, 'x'));
+    else
+      entry.set_shared(1 << 20);
+  }
+  const auto read = DatasetLook::Parse(proto.SerializeAsString());
+  EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
 }
 
 TEST_F(DatasetLookTest, StopsWhenItHasSeenEnough) {
