@@ -125,7 +125,10 @@ bool ReadsWait(const Node& reader, const Source& source) {
         return true;
     }
   }
-  return source.num_samples() > 0 && !IsLocalUri(source.Describe(0));
+  if (source.num_samples() == 0) return false;
+  // The file system does not know a pattern, nor what is in a list.
+  const absl::StatusOr<RecordPlace> first = source.Locate(0);
+  return first.ok() && IsNetworkUri(first->file);
 }
 
 namespace {
