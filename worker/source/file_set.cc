@@ -62,8 +62,11 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
     const Storage& storage, size_t i) const {
   const std::string uri = Uri(i);
   const std::string& folder = folder_.empty() ? root_ : folder_;
-  absl::call_once(seen_->once, [&] { LookWhetherCopy(storage); });
-  if (seen_->times == nullptr) return storage.Open(uri, identity(i), folder);
+  const bool copied = storage.IsCopied(uri);
+  if (copied)
+    absl::call_once(seen_->once, [&] { LookWhetherCopy(storage, i); });
+  if (!copied || seen_->times == nullptr)
+    return storage.Open(uri, identity(i), folder);
   ASSIGN_OR_RETURN(auto file,
                    storage.Open(uri, WithoutTime(identity(i)), folder));
   ASSIGN_OR_RETURN(const int64_t now, TimeOf(*file));
@@ -77,13 +80,15 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
       Fault::kObject);
 }
 
-void FileSet::LookWhetherCopy(const Storage& storage) const {
-  const bool copy = HasOwnTimes(count(), Shown(0), [&](uint64_t i) {
-    if (!storage.IsCopied(Uri(i))) return true;
+void FileSet::LookWhetherCopy(const Storage& storage, size_t copied) const {
+  // A file of another folder says nothing about the copy.
+  const auto is_listed = [&](uint64_t i) {
+    if (!storage.IsCopied(Uri(i))) return false;
     const auto now = storage.Stat(Uri(i));
     return now.ok() && now->identity == identity(i);
-  });
-  if (!copy) return;
+  };
+  if (is_listed(copied) || !HasOwnTimes(count(), Shown(copied), is_listed))
+    return;
   seen_->times = std::make_unique<std::atomic<int64_t>[]>(count());
   for (size_t i = 0; i < count(); ++i) seen_->times[i] = kNoTimeYet;
 }

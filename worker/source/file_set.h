@@ -43,8 +43,8 @@ class FileSet {
   std::string Shown(size_t i) const { return RedactedUri(Uri(i)); }
   // Opens the file if it is unchanged since its identity was taken. In a copy
   // that did not keep times (own_copy.h), its size must be the identity's, and
-  // its time the one that this object saw first. kFailedPrecondition: it has
-  // changed (names both).
+  // its time the one that this object saw first. Files of other folders must be
+  // those that were listed. kFailedPrecondition: it has changed (names both).
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(const Storage& storage,
                                                          size_t i) const;
   // Hashes names, sizes and identities from `begin`, in order.
@@ -63,7 +63,8 @@ class FileSet {
     absl::once_flag once;
     std::unique_ptr<std::atomic<int64_t>[]> times;  // nullptr: not a copy
   };
-  void LookWhetherCopy(const Storage& storage) const;
+  // REQUIRES: file `copied` is in a folder that --local-copy names.
+  void LookWhetherCopy(const Storage& storage, size_t copied) const;
   uint64_t Begin(size_t i) const { return i == 0 ? 0 : files_[i - 1].end; }
 
   std::string root_;

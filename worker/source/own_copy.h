@@ -19,8 +19,8 @@
 
 namespace leat::worker {
 
-// `is_listed(i)`: whether file i is as it was listed. `name`: the first file's,
-// for the log.
+// `is_listed(i)`: whether file i is as it was listed, and is a copy. `name`: a
+// file's, for the log.
 inline bool HasOwnTimes(uint64_t files, std::string_view name,
                         const std::function<bool(uint64_t)>& is_listed) {
   constexpr uint64_t kLookedAt = 16;

@@ -225,6 +225,7 @@ std::string Storage::LocalPath(std::string path) const {
 }
 
 bool Storage::IsCopied(std::string_view uri) const {
+  if (backend_->config().local_copies.empty()) return false;
   const auto parsed = ParseUri(uri);
   return parsed.ok() && parsed->scheme == UriScheme::kLocal &&
          CopyOf(backend_->config(), parsed->path) != nullptr;

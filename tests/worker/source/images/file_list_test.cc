@@ -225,6 +225,28 @@ TEST_F(FileListTest, AFileOfACopyThatChangesUnderWayIsAnError) {
   EXPECT_THAT(Message(status), HasSubstr("changed since it was read first"));
 }
 
+// There are 17 files, and 16 of them are looked at: not the last.
+TEST_F(FileListTest, AFileBesideACopyMustBeTheOneThatWasListed) {
+  StorageConfig config;
+  config.local_copies[dir_.path() + "/copied"] = dir_.path() + "/copied";
+  const auto storage = *Storage::Create(config);
+  SourceLimits limits = limits_;
+  limits.storage = storage.get();
+  for (const size_t other : {0, 16}) {
+    Texts files;
+    for (size_t i = 0; i < 17; ++i)
+      files.push_back(dir_.Write(
+          fmt::format("{}/{}", i == other ? "other" : "copied", i), "first"));
+    const std::string index = BuildIndex(Files(files), limits_)->blob;
+    for (const std::string& file : files)
+      fs::last_write_time(file,
+                          fs::last_write_time(file) + std::chrono::seconds(1));
+    const auto source = *OpenSource(Files(files), index, limits);
+    for (size_t i = 0; i < files.size(); ++i)
+      EXPECT_EQ(source->Read(i).ok(), i != other) << other << " " << i;
+  }
+}
+
 TEST_F(FileListTest, WhatIsWrongIsNamed) {
   const std::string a = dir_.Write("a", "first");
   EXPECT_THAT(Refused(List(dir_.path() + "/none.txt")), HasSubstr("none.txt"));
