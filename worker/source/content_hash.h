@@ -30,7 +30,7 @@ class ContentHash {
  public:
   // `format` names the meaning of the added values. `places`: the reader's
   // paths, in their order; a pattern stands for the folder before its first * ?
-  // or [.
+  // [ or {.
   ContentHash(std::string_view format, const std::vector<std::string>& places);
 
   ContentHash& AddFile(std::string_view uri, uint64_t size);
