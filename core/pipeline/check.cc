@@ -98,9 +98,25 @@ class Checker {
     if (!result_.typed) return absl::OkStatus();
     if (info->stored_types) {
       types_[index].assign(stored_.begin(), stored_.end());
-      return absl::OkStatus();
+    } else {
+      ASSIGN_OR_RETURN(types_[index], InferTypes(&node, inputs));
     }
-    ASSIGN_OR_RETURN(types_[index], InferTypes(&node, inputs));
+    return CheckBytes(types_[index]);
+  }
+
+  // Bounds values that are no outputs, too: the rules of types and the workers
+  // compute with their sizes.
+  static absl::Status CheckBytes(std::span<const ValueType> types) {
+    for (const ValueType& type : types) {
+      uint64_t bytes = SizeOf(type.dtype);
+      for (const int64_t side : type.shape) {
+        if (side <= 0) continue;
+        if (static_cast<uint64_t>(side) > kMaxValueBytes / bytes)
+          return InvalidArgument("its result is {}: over {} bytes",
+                                 TypeText(type), kMaxValueBytes);
+        bytes *= static_cast<uint64_t>(side);
+      }
+    }
     return absl::OkStatus();
   }
 

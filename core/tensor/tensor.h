@@ -68,6 +68,11 @@ struct BatchSchema {
 // Maximum size of one row over all fields in bytes.
 inline constexpr size_t kMaxRowBytes = size_t{64} << 20;
 
+// Maximum size of any value of a row, as far as its type says its sizes: more
+// than a worker has memory for, and little enough that sums and products of
+// such sizes fit 64 bits.
+inline constexpr uint64_t kMaxValueBytes = uint64_t{1} << 40;
+
 // The name of the field that marks valid rows, present if HasValidField: bool,
 // scalar.
 inline constexpr std::string_view kValidField = "valid";

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "core/tensor/broadcast.h"
@@ -122,6 +124,29 @@ TEST(Check, RefusesOperatorsOnValuesThatDoNotFit) {
               HasSubstr("some of the 3 axes"));
   EXPECT_THAT(error(Tensor(DType::kBool, {4}), {"noise_gaussian", {}, {}}),
               HasSubstr("want numbers"));
+}
+
+// Sizes of values between operators, in bytes, would not fit 64 bits.
+TEST(Check, BoundsValuesThatAreNoOutputs) {
+  const auto error = [](ValueType input, Node node) {
+    const auto checked = CheckOn(std::move(input), std::move(node));
+    EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(Message(checked.status()));
+  };
+  const ValueType label = Tensor(DType::kInt32, {1, 1, 1});
+  const Node pad{
+      "pad", {}, {{"shape", Ints{1 << 22, 1 << 21, 1 << 21}}}};  // 2^66 bytes
+  EXPECT_THAT(error(label, pad),
+              HasSubstr("node 1 (pad): its result is int32 (4194304, 2097152, "
+                        "2097152): over 1099511627776 bytes"));
+  // The number of elements, which reshape computes, has over 64 bits.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(error(Tensor(DType::kUint8, {kMost, kMost}),
+                    {"reshape", {}, {{"shape", Ints{-1}}}}),
+              HasSubstr("node 0 (readers.numpy): its result is uint8"));
+  // Sizes that differ from sample to sample do not count.
+  EXPECT_TRUE(
+      CheckOn(Tensor(DType::kUint8, {-1, -1}), {"length", {}, {}}).ok());
 }
 
 }  // namespace
