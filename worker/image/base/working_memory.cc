@@ -11,6 +11,10 @@ namespace leat::worker {
 absl::Status WorkingMemory::Reserve(size_t bytes,
                                     std::vector<std::byte>* buffer) {
   const size_t want = bytes + kRowPadding;
+  if (bytes > limits_.max_scratch_bytes || want < bytes)
+    return ResourceExhausted(
+        "row needs {} bytes of working memory, over the limit of {}", bytes,
+        limits_.max_scratch_bytes);
   auto it = std::find_if(asked_.begin(), asked_.end(),
                          [&](const auto& of) { return of.first == buffer; });
   if (it == asked_.end()) it = asked_.insert(it, {buffer, 0});

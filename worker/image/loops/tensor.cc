@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "core/tensor/pointwise.h"
@@ -12,10 +13,27 @@
 
 namespace leat::worker {
 
+namespace {
+
+size_t SaturatedProduct(size_t a, size_t b) {
+  size_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product))
+    return std::numeric_limits<size_t>::max();
+  return product;
+}
+
+}  // namespace
+
+// An axis without elements counts even if the product of others saturates.
 size_t Tensor::elements() const {
   size_t count = 1;
-  for (int i = 0; i < rank; ++i) count *= static_cast<size_t>(dims[i]);
+  for (int i = 0; i < rank; ++i)
+    count = SaturatedProduct(count, static_cast<size_t>(dims[i]));
   return count;
+}
+
+size_t Tensor::bytes() const {
+  return SaturatedProduct(elements(), SizeOf(dtype));
 }
 
 namespace {

@@ -23,8 +23,10 @@ struct Tensor {
   std::array<int64_t, kMaxAxes> dims{};
   std::byte* data = nullptr;
 
+  // Return the greatest size_t if there are more: sizes of samples and of
+  // arguments may have any product.
   size_t elements() const;
-  size_t bytes() const { return elements() * SizeOf(dtype); }
+  size_t bytes() const;
 };
 
 // Copies the window of an image (height, width, channels) to `out`, dense.

@@ -130,6 +130,19 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
   }
 }
 
+// The results have 2^64 bytes, which are 0 in 64 bits, and 2^80.
+TEST(GeometryOperators, AResultOfMoreBytesThanANumberHoldsIsRefused) {
+  const std::vector<Node> nodes = {{"pad", {}, {{"align", Ints{1 << 16}}}},
+                                   {"length", {}, {}}};
+  for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{1, 1, 1, 1, 1}}) {
+    const Array one = Array::Of<uint8_t>(shape, {7}).Open();
+    const auto result = Apply(nodes, {one});
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(Message(result.status())),
+                HasSubstr("bytes of working memory, over the limit"));
+  }
+}
+
 // Valid values for the arguments without a default.
 Args Required(const OperatorInfo& info) {
   Args args;
