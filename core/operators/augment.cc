@@ -22,6 +22,7 @@ constexpr double kMostBins = 100'000;
 
 absl::Status WantColoursOrGray(const ValueType& type) {
   RETURN_IF_ERROR(WantUint8Image(type));
+  RETURN_IF_ERROR(WantSides(type));
   if (type.shape[2] == 1 || type.shape[2] == 3) return absl::OkStatus();
   return InvalidArgument("input is {}, want 1 channel, or 3: red, green, blue",
                          TypeText(type));

@@ -33,8 +33,16 @@ TypesOr InferDecode(Node* node, Inputs inputs) {
   return OneTensor(DType::kUint8, {-1, -1, gray ? 1 : 3});
 }
 
+// Accepts an image of bytes that can be resized. Workers check the sides that
+// differ from sample to sample.
+absl::Status WantResizable(const ValueType& type) {
+  RETURN_IF_ERROR(WantUint8Image(type));
+  const auto known = [](int64_t side) { return side < 0 ? 1 : side; };
+  return CheckResized({known(type.shape[0]), known(type.shape[1])});
+}
+
 TypesOr InferRandomResizedCrop(Node* node, Inputs inputs) {
-  RETURN_IF_ERROR(WantUint8Image(inputs[0]));
+  RETURN_IF_ERROR(WantResizable(inputs[0]));
   RETURN_IF_ERROR(WantInterval(*node, "area"));
   RETURN_IF_ERROR(WantInterval(*node, "aspect"));
   ASSIGN_OR_RETURN(const ImageSize size, CompleteSize(node));
@@ -43,7 +51,7 @@ TypesOr InferRandomResizedCrop(Node* node, Inputs inputs) {
 }
 
 TypesOr InferResize(Node* node, Inputs inputs) {
-  RETURN_IF_ERROR(WantUint8Image(inputs[0]));
+  RETURN_IF_ERROR(WantResizable(inputs[0]));
   for (const char* name : {"size", "max_size"}) {
     auto& sides = std::get<std::vector<int64_t>>(node->args.at(name));
     if (sides.size() == 1) sides.push_back(sides[0]);

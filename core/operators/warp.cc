@@ -20,8 +20,14 @@ absl::Status WantPixels(const ValueType& type) {
   return InvalidArgument("input is {}, want uint8 or float32", TypeText(type));
 }
 
+// Accepts what rotate and warp_affine take.
+absl::Status WantMoved(const ValueType& type) {
+  RETURN_IF_ERROR(WantPixels(type));
+  return WantSides(type);
+}
+
 TypesOr InferRotate(Node* node, Inputs inputs) {
-  RETURN_IF_ERROR(WantPixels(inputs[0]));
+  RETURN_IF_ERROR(WantMoved(inputs[0]));
   RETURN_IF_ERROR(WantAtMostOne(*node, "fill_value"));
   ASSIGN_OR_RETURN(const ImageSize size, OptionalSize(node));
   const bool keep = ArgOf<bool>(*node, "keep_size");
@@ -35,15 +41,25 @@ TypesOr InferRotate(Node* node, Inputs inputs) {
   return OneTensor(inputs[0].dtype, {-1, -1, channels});
 }
 
+// Returns the determinant. Workers invert a matrix of rule "dali" in floats, in
+// which it may be 0.
+double DeterminantOf(const Floats& matrix, bool dali) {
+  const auto of = [&](size_t i) { return static_cast<float>(matrix[i]); };
+  const float main = of(0) * of(4), other = of(1) * of(3);
+  if (dali && main == other) return 0;
+  return matrix[0] * matrix[4] - matrix[1] * matrix[3];
+}
+
 TypesOr InferWarpAffine(Node* node, Inputs inputs) {
-  RETURN_IF_ERROR(WantPixels(inputs[0]));
+  RETURN_IF_ERROR(WantMoved(inputs[0]));
   RETURN_IF_ERROR(WantAtMostOne(*node, "fill_value"));
   const auto& matrix = ArgOf<Floats>(*node, "matrix");
   if (matrix.size() != 6)
     return InvalidArgument(
         "argument \"matrix\" has {} numbers, want 6: two rows of three",
         matrix.size());
-  const double determinant = matrix[0] * matrix[4] - matrix[1] * matrix[3];
+  const double determinant =
+      DeterminantOf(matrix, ArgOf<std::string>(*node, "rule") == "dali");
   if (!ArgOf<bool>(*node, "inverse_map") && !(std::fabs(determinant) > 1e-12))
     return InvalidArgument(
         "argument \"matrix\" has the determinant {}, want one that can be "
@@ -71,6 +87,7 @@ TypesOr InferGaussianBlur(Node* node, Inputs inputs) {
 
 TypesOr InferJpegDistortion(Node*, Inputs inputs) {
   RETURN_IF_ERROR(WantUint8Image(inputs[0]));
+  RETURN_IF_ERROR(WantSides(inputs[0]));
   const int64_t channels = inputs[0].shape[2];
   if (channels != 1 && channels != 3)
     return InvalidArgument("input is {}, want 1 or 3 channels",

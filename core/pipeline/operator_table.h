@@ -117,6 +117,9 @@ std::vector<ValueType> OneTensor(DType dtype, Shape shape);
 // Accepts (height, width, 1 to 4 channels).
 absl::Status WantImage(const ValueType& type);
 absl::Status WantUint8Image(const ValueType& type);
+// Accepts an image whose sides, as far as the type says them, are at most
+// kMaxSide.
+absl::Status WantSides(const ValueType& image);
 absl::Status WantTensor(const ValueType& type);
 absl::Status WantNumbers(const ValueType& type);
 // Accepts two numbers: minimum and maximum.

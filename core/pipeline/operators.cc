@@ -182,6 +182,14 @@ absl::Status WantUint8Image(const ValueType& type) {
                          TypeText(type));
 }
 
+absl::Status WantSides(const ValueType& image) {
+  for (const size_t axis : {0, 1})
+    if (static_cast<double>(image.shape[axis]) > kMaxSide)
+      return InvalidArgument("input is {}, want sides of at most {}",
+                             TypeText(image), kMaxSide);
+  return absl::OkStatus();
+}
+
 absl::Status WantTensor(const ValueType& type) {
   if (type.kind == ValueType::Kind::kTensor) return absl::OkStatus();
   return InvalidArgument("input is {}, want a tensor; put a decode before it",

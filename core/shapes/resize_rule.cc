@@ -168,6 +168,16 @@ std::optional<double> SideOf(const Node& node, const char* name) {
 
 }  // namespace
 
+absl::Status CheckResized(ImageSize image) {
+  if (image.height >= 1 && image.height <= kMaxResizedSide &&
+      image.width >= 1 && image.width <= kMaxResizedSide)
+    return absl::OkStatus();
+  return InvalidArgument(
+      "image of {} × {} (height × width) cannot be resized, want sides of 1 to "
+      "{}",
+      image.height, image.width, kMaxResizedSide);
+}
+
 std::optional<ResizeMode> ParseResizeMode(std::string_view name) {
   if (name == "stretch") return ResizeMode::kStretch;
   if (name == "default") return ResizeMode::kDefault;
@@ -177,6 +187,7 @@ std::optional<ResizeMode> ParseResizeMode(std::string_view name) {
 }
 
 absl::StatusOr<Resizing> ResizeRule::Of(ImageSize image) const {
+  RETURN_IF_ERROR(CheckResized(image));
   const Pair whole{static_cast<double>(image.height),
                    static_cast<double>(image.width)};
   const auto kept = [&](double x) {

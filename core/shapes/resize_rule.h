@@ -25,6 +25,13 @@ enum class ResizeMode : uint8_t {
   kNotLarger,   // aspect kept; both sides at most the requested ones
 };
 
+// Maximum of each side of an image that is resized: the tables of weights grow
+// with it.
+inline constexpr int64_t kMaxResizedSide = int64_t{1} << 20;
+
+// kInvalidArgument: the image has no pixel, or a side over kMaxResizedSide.
+absl::Status CheckResized(ImageSize image);
+
 // Parses "stretch", "default", "not_smaller", "not_larger".
 std::optional<ResizeMode> ParseResizeMode(std::string_view name);
 
@@ -56,9 +63,9 @@ struct ResizeRule {
   std::array<double, 2> start{}, end{};
 
   // Applies the rule. Sides are rounded to the nearest integer, halves up, and
-  // at least 1. kInvalidArgument: the region is not inside the image; a side
-  // would be over 2^20 (the message says so). REQUIRES: a size is requested;
-  // sides of `image` in [1, 2^20].
+  // at least 1. kInvalidArgument: as for CheckResized; the region is not inside
+  // the image; a side would be over 2^20 (the message says so). REQUIRES: a
+  // size is requested.
   absl::StatusOr<Resizing> Of(ImageSize image) const;
 
   // Returns the result's height and width for images of any size; -1: they

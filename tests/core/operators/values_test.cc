@@ -149,5 +149,49 @@ TEST(Check, BoundsValuesThatAreNoOutputs) {
       CheckOn(Tensor(DType::kUint8, {-1, -1}), {"length", {}, {}}).ok());
 }
 
+TEST(Check, RefusesImagesOfSidesThatWorkersRefuse) {
+  const auto error = [](int64_t width, Node node) {
+    const auto checked =
+        CheckOn(Tensor(DType::kUint8, {8, width, 3}), std::move(node));
+    EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument)
+        << node.op;
+    return std::string(Message(checked.status()));
+  };
+  const auto text = [](const char* name) { return Value(std::string(name)); };
+  const Node moved[] = {
+      {"rotate", {}, {{"angle", 1.0}, {"keep_size", true}}},
+      {"warp_affine", {}, {}},
+      {"jpeg_compression_distortion", {}, {}},
+      {"augment", {}, {{"operation", text("invert")}}},
+      {"auto_augment", {}, {}},
+      {"rand_augment", {}, {{"n", int64_t{1}}, {"m", int64_t{1}}}},
+      {"trivial_augment_wide", {}, {}}};
+  for (const Node& node : moved)
+    EXPECT_THAT(error(65'501, node), HasSubstr("want sides of at most 65500"));
+  const Node resized[] = {{"resize", {}, {{"size", Ints{4}}}},
+                          {"random_resized_crop", {}, {{"size", Ints{4}}}}};
+  for (const Node& node : resized) {
+    EXPECT_THAT(error((1 << 20) + 1, node),
+                HasSubstr("cannot be resized, want sides of 1 to 1048576"));
+    EXPECT_TRUE(CheckOn(Tensor(DType::kUint8, {8, 1 << 20, 3}), node).ok());
+  }
+}
+
+// In floats 1 + 1e-9 is 1, and the determinant 0.
+TEST(Check, RefusesAMatrixThatWorkersCannotInvert) {
+  const auto check = [](const char* rule, bool inverse) {
+    return CheckOn(Tensor(DType::kUint8, {8, 8, 3}),
+                   {"warp_affine",
+                    {},
+                    {{"matrix", Floats{1 + 1e-9, 1, 0, 1, 1, 0}},
+                     {"inverse_map", inverse},
+                     {"rule", Value(std::string(rule))}}})
+        .status();
+  };
+  EXPECT_TRUE(check("fixed", false).ok());
+  EXPECT_TRUE(check("dali", true).ok());
+  EXPECT_THAT(Message(check("dali", false)), HasSubstr("the determinant 0"));
+}
+
 }  // namespace
 }  // namespace leat

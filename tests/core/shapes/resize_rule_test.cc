@@ -281,5 +281,18 @@ TEST(Resize, WrongArgumentsAreRefused) {
   }
 }
 
+TEST(ResizeRule, RefusesAnImageWithoutPixelsAndOneOfTooLongSides) {
+  constexpr int64_t kMost = 1 << 20;
+  const ResizeRule rule{kStretch, {8, 8}};
+  for (const ImageSize image :
+       {ImageSize{0, 8}, ImageSize{8, 0}, ImageSize{kMost + 1, 8},
+        ImageSize{8, int64_t{400'000'000}}}) {
+    EXPECT_THAT(Message(rule.Of(image).status()),
+                HasSubstr("want sides of 1 to 1048576"));
+    EXPECT_TRUE(absl::IsInvalidArgument(rule.Of(image).status()));
+  }
+  EXPECT_TRUE(rule.Of({kMost, 1}).ok());
+}
+
 }  // namespace
 }  // namespace leat

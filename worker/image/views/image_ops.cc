@@ -273,6 +273,7 @@ absl::Status Apply(const ImageOp& op, const RowInput& input,
   const ImageSize size = view->size();
   switch (op.kind) {
     case ImageOp::Kind::kRandomResizedCrop:
+      RETURN_IF_ERROR(CheckResized(size));
       DrawAndResize(op, DrawnWindow(op, input, size), view);
       break;
     case ImageOp::Kind::kResize: {

@@ -143,6 +143,19 @@ TEST(GeometryOperators, AResultOfMoreBytesThanANumberHoldsIsRefused) {
   }
 }
 
+// Tables of weights grow with the sides.
+TEST(GeometryOperators, AnImageOfAVeryLongSideIsNotResized) {
+  constexpr int64_t kLong = (1 << 20) + 1;
+  const Array image =
+      Array::Of<uint8_t>({1, kLong, 1}, std::vector<uint8_t>(kLong)).Open();
+  for (const char* op : {"resize", "random_resized_crop"}) {
+    const auto result = Apply(op, {{"size", Ints{4}}}, {image});
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(result.status())),
+                HasSubstr("want sides of 1 to 1048576"));
+  }
+}
+
 // Valid values for the arguments without a default.
 Args Required(const OperatorInfo& info) {
   Args args;
