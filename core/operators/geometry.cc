@@ -142,6 +142,12 @@ TypesOr InferErase(Node* node, Inputs inputs) {
         "arguments \"anchor\", \"shape\" have {}, {} numbers, want as many, a "
         "multiple of the {} axes",
         anchors, extents, axes.size());
+  for (const char* name : {"x", "width"})
+    if (axes.size() == 1 && !IsZero(*node, name))
+      return InvalidArgument(
+          "argument \"{}\" is for the second axis of the region, and it has "
+          "one axis of {}",
+          name, TypeText(inputs[0]));
   RETURN_IF_ERROR(WantFill(*node, "fill_value", shape));
   return std::vector<ValueType>{inputs[0]};
 }

@@ -193,5 +193,21 @@ TEST(Check, RefusesAMatrixThatWorkersCannotInvert) {
   EXPECT_THAT(Message(check("dali", false)), HasSubstr("the determinant 0"));
 }
 
+TEST(Check, RefusesTheSecondSideOfARegionOfOneAxis) {
+  const auto check = [](Ints axes, const char* name) {
+    return CheckOn(Tensor(DType::kFloat32, {8, 8, 3}),
+                   {"erase",
+                    {},
+                    {{"axes", std::move(axes)}, {"height", 2.0}, {name, 1.0}}})
+        .status();
+  };
+  for (const char* name : {"x", "width"}) {
+    EXPECT_TRUE(check({0, 1}, name).ok());
+    EXPECT_THAT(
+        Message(check({0}, name)),
+        HasSubstr(fmt::format("argument \"{}\" is for the second axis", name)));
+  }
+}
+
 }  // namespace
 }  // namespace leat
