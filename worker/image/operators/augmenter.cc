@@ -19,6 +19,7 @@
 #include "worker/image/formulas/color_matrix.h"
 #include "worker/image/loops/augment.h"
 #include "worker/image/loops/values.h"
+#include "worker/image/operators/image_sides.h"
 
 namespace leat::worker {
 namespace {
@@ -149,10 +150,7 @@ void Equalize(const Tensor& in, const Tensor& out) {
 }
 
 absl::Status Augmenter::CheckSize(const Tensor& image) {
-  if (image.dims[0] <= kMostWarpedSide && image.dims[1] <= kMostWarpedSide)
-    return absl::OkStatus();
-  return InvalidArgument("image of {} × {} (width × height), want at most {}",
-                         image.dims[1], image.dims[0], kMostWarpedSide);
+  return CheckSides(image, kMostWarpedSide);
 }
 
 absl::Status Augmenter::Run(std::span<const AugmentationStep> steps,

@@ -28,7 +28,8 @@ class Augmenter {
   };
   explicit Augmenter(const Options& options) : options_(options) {}
 
-  // kInvalidArgument: a side is too long to be moved or turned.
+  // kInvalidArgument: there is no pixel, or a side is too long to be moved or
+  // turned.
   static absl::Status CheckSize(const Tensor& image);
 
   // Writes to `out`, which has the shape of `in` and shares no memory with it.

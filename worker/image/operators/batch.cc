@@ -7,6 +7,7 @@
 #include "worker/image/formulas/beta.h"
 #include "worker/image/formulas/cutmix.h"
 #include "worker/image/operators/args.h"
+#include "worker/image/operators/image_sides.h"
 
 namespace leat::worker {
 namespace {
@@ -64,6 +65,7 @@ class CutMix final : public OperatorKernel {
           "images of {} × {} × {} and {} × {} × {}, want one size",
           image.dims[0], image.dims[1], image.dims[2], other.dims[0],
           other.dims[1], other.dims[2]);
+    RETURN_IF_ERROR(CheckSides(image));
     return OperatorKernel::Shape(call, result);
   }
 
@@ -96,6 +98,11 @@ class ShareOfCutMix final : public ScalarKernel {
  public:
   ShareOfCutMix(const CheckedGraph& graph, uint32_t node)
       : args_(graph, node) {}
+
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    RETURN_IF_ERROR(CheckSides(*call.inputs[0]));
+    return ScalarKernel::Shape(call, result);
+  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {

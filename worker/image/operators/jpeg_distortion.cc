@@ -17,6 +17,7 @@ extern "C" {
 
 #include "core/status.h"
 #include "worker/image/operators/args.h"
+#include "worker/image/operators/image_sides.h"
 
 namespace leat::worker {
 namespace {
@@ -112,12 +113,7 @@ class JpegDistortion final : public OperatorKernel {
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
-    if (result->dims[0] <= JPEG_MAX_DIMENSION &&
-        result->dims[1] <= JPEG_MAX_DIMENSION)
-      return absl::OkStatus();
-    return InvalidArgument("image of {} × {} (width × height), want at most {}",
-                           result->dims[1], result->dims[0],
-                           JPEG_MAX_DIMENSION);
+    return CheckSides(*result, JPEG_MAX_DIMENSION);
   }
 
   absl::Status Run(const OperatorCall& call,

@@ -10,6 +10,7 @@
 #include "worker/image/formulas/affine.h"
 #include "worker/image/formulas/exact_math.h"
 #include "worker/image/operators/args.h"
+#include "worker/image/operators/image_sides.h"
 
 namespace leat::worker {
 namespace {
@@ -37,10 +38,7 @@ class WarpKernel : public OperatorKernel {
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
-    if (result->dims[0] > kMostSide || result->dims[1] > kMostSide)
-      return InvalidArgument(
-          "image of {} × {} (width × height), want at most {}", result->dims[1],
-          result->dims[0], kMostSide);
+    RETURN_IF_ERROR(CheckSides(*result, kMostSide));
     const ImageSize image{result->dims[0], result->dims[1]};
     ASSIGN_OR_RETURN(const ImageSize size,
                      size_ ? *size_ : SizeOf(call, image));
@@ -189,6 +187,11 @@ class GaussianBlur final : public OperatorKernel {
   GaussianBlur(const CheckedGraph& graph, uint32_t node)
       : sigma_(FloatArg::Of(graph, node, "sigma")),
         window_(ConstantArg<int64_t>(graph, node, "window_size")) {}
+
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    RETURN_IF_ERROR(OperatorKernel::Shape(call, result));
+    return CheckSides(*result);
+  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {

@@ -173,5 +173,33 @@ TEST(CutMix, RefusesImagesOfTwoSizes) {
       Mixed("cutmix_paste", image, image, NAN).status()));
 }
 
+TEST(CutMix, RefusesImagesWithoutPixels) {
+  for (const Shape& shape : {Shape{0, 8, 3}, Shape{8, 0, 3}}) {
+    const Array none = Array::Of<uint8_t>(shape, {}).Open();
+    const Array share = Array::Scalar(0.5);
+    const ValueType types[] = {none.Type(), share.Type()};
+    const StoredField fields[] = {{none.bytes, none.shape}, {share.bytes, {}}};
+    Graph graph;
+    graph.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}},
+                   {"cutmix_paste", {{0, 0}, {0, 0}}, {{"lam", NodeRef{0, 1}}}},
+                   {"length", {{1, 0}}, {}},
+                   {"cutmix_share", {{0, 0}}, {{"lam", NodeRef{0, 1}}}}};
+    for (const uint32_t output : {2, 3}) {
+      graph.outputs = {{"result", {output, 0}}};
+      const auto checked = Check(graph, types);
+      ASSERT_TRUE(checked.ok()) << Message(checked.status());
+      const auto program = RowProgram::Compile(*checked);
+      ASSERT_TRUE(program.ok()) << Message(program.status());
+      std::vector<std::byte> bytes(4);
+      const std::span<std::byte> memory(bytes);
+      Scratch scratch({});
+      const absl::Status status = (*program)->Run(
+          {.seed = 1, .fields = fields}, scratch, std::span(&memory, 1));
+      EXPECT_THAT(Message(status), HasSubstr("has no pixel"));
+      EXPECT_TRUE(absl::IsInvalidArgument(status));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace leat::worker::testing

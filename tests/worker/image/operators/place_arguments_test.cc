@@ -143,6 +143,33 @@ TEST(GeometryOperators, AResultOfMoreBytesThanANumberHoldsIsRefused) {
   }
 }
 
+TEST(GeometryOperators, AnImageWithoutPixelsIsRefused) {
+  const Node nodes[] = {
+      {"rotate", {}, {{"angle", Value(30.)}, {"size", Ints{4}}}},
+      {"rotate",
+       {},
+       {{"angle", Value(30.)}, {"size", Ints{4}}, {"rule", Text("dali")}}},
+      {"warp_affine", {}, {{"size", Ints{4}}}},
+      {"gaussian_blur", {}, {{"sigma", Value(1.)}}},
+      {"jpeg_compression_distortion", {}, {}},
+      {"augment",
+       {},
+       {{"operation", Text("rotate")}, {"magnitude", Value(30.)}}},
+      {"augment",
+       {},
+       {{"operation", Text("contrast")}, {"magnitude", Value(.5)}}},
+      {"resize", {}, {{"size", Ints{4}}}},
+      {"random_resized_crop", {}, {{"size", Ints{4}}}},
+  };
+  for (const Node& node : nodes)
+    for (const Shape& shape : {Shape{0, 8, 3}, Shape{8, 0, 3}}) {
+      const Array none = Array::Of<uint8_t>(shape, {}).Open();
+      const auto result = Apply({node, {"length", {}, {}}}, {none});
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument)
+          << node.op;
+    }
+}
+
 // Tables of weights grow with the sides.
 TEST(GeometryOperators, AnImageOfAVeryLongSideIsNotResized) {
   constexpr int64_t kLong = (1 << 20) + 1;
