@@ -175,6 +175,20 @@ LEAT_PIXEL Out Converted(In value) {
   }
 }
 
+// Returns a constant of a pipeline as an element. An integer keeps all digits
+// that the double has, a bool is whether it is not 0, and other types are made
+// by way of float32.
+template <class T>
+LEAT_PIXEL T FromConstant(double value) {
+  if constexpr (std::is_same_v<T, bool>)
+    return value != 0;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(
+        SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest));
+  else
+    return Converted<T>(static_cast<float>(value));
+}
+
 // Calls `use` with a value of the type in which `dtype` is stored. Host only.
 template <class Use>
 void WithStorage(DType dtype, Use use) {

@@ -193,5 +193,18 @@ TEST(PointwiseCasts, SaturateInNarrowTypes) {
   EXPECT_EQ(Converted<uint8_t>(Bfloat16{0x437f}), 255);
 }
 
+TEST(PointwiseCasts, ConstantsKeepTheDigitsOfIntegers) {
+  EXPECT_EQ(FromConstant<int32_t>(16'777'217), 16'777'217);
+  EXPECT_EQ(FromConstant<uint32_t>(4'294'967'295), UINT32_MAX);
+  EXPECT_EQ(FromConstant<int64_t>(-0x1p53 + 1), -(int64_t{1} << 53) + 1);
+  EXPECT_EQ(FromConstant<int64_t>(1e30), INT64_MAX);
+  EXPECT_EQ(FromConstant<uint8_t>(2.5), 2);
+  EXPECT_EQ(FromConstant<uint8_t>(2.5000000001), 3);
+  EXPECT_EQ(FromConstant<int8_t>(-1e9), -128);
+  EXPECT_EQ(FromConstant<bool>(1e-60), true);
+  EXPECT_EQ(FromConstant<float>(16'777'217), 0x1p24f);
+  EXPECT_EQ(FromConstant<Half>(1).bits, 0x3c00);
+}
+
 }  // namespace
 }  // namespace leat

@@ -83,12 +83,7 @@ FillPattern::FillPattern(std::span<const double> values, DType dtype)
     : count_(values.size()) {
   WithStorage(dtype, [&]<class T>(T) {
     for (const double value : values) {
-      T element;
-      if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t>)
-        element =
-            SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest);
-      else
-        element = Converted<T>(static_cast<float>(value));
+      const T element = FromConstant<T>(value);
       const auto* bytes = reinterpret_cast<const std::byte*>(&element);
       elements_.insert(elements_.end(), bytes, bytes + sizeof element);
     }

@@ -32,7 +32,7 @@ void CopyBox(const Tensor& in, const Box& from, const Tensor& out,
 class FillPattern {
  public:
   // `values`: one, or as many as the last axis of the filled tensors has
-  // elements. They are rounded and saturated.
+  // elements. They are stored by FromConstant.
   FillPattern(std::span<const double> values, DType dtype);
   void Fill(const Tensor& out, const Box& box) const;
   // Returns the pattern as elements of the dtype: one, or a last axis of them.

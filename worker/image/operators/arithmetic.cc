@@ -188,7 +188,7 @@ class Constant : public OperatorKernel {
     bytes_.resize(values.size() * SizeOf(type.dtype));
     WithComputed(type.dtype, [&]<class T>(T) {
       for (size_t i = 0; i < values.size(); ++i) {
-        const T stored = Stored<T>(values[i]);
+        const T stored = FromConstant<T>(values[i]);
         memcpy(&bytes_[i * sizeof(T)], &stored, sizeof stored);
       }
     });
@@ -206,18 +206,6 @@ class Constant : public OperatorKernel {
   }
 
  private:
-  // Converts a double as cast does: large integers keep their digits.
-  template <class T>
-  static T Stored(double value) {
-    if constexpr (std::is_same_v<T, bool>)
-      return value != 0;
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(
-          SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest));
-    else
-      return Converted<T>(static_cast<float>(value));
-  }
-
   leat::Shape shape_;
   std::vector<std::byte> bytes_;
 };

@@ -62,11 +62,19 @@ class Normal : public ScalarKernel {
 class ChoiceOf : public ScalarKernel {
  public:
   ChoiceOf(const CheckedGraph& graph, uint32_t node)
-      : values_(ConstantArg<std::vector<double>>(graph, node, "values")) {
+      : bytes_(SizeOf(graph.types[node][0].dtype)) {
     double sum = 0;
     for (const double chance :
          ConstantArg<std::vector<double>>(graph, node, "probabilities"))
       sums_.push_back(sum += chance);
+    WithComputed(graph.types[node][0].dtype, [&]<class T>(T) {
+      for (const double value :
+           ConstantArg<std::vector<double>>(graph, node, "values")) {
+        const T element = FromConstant<T>(value);
+        const auto* const first = reinterpret_cast<const std::byte*>(&element);
+        elements_.insert(elements_.end(), first, first + sizeof element);
+      }
+    });
   }
 
   absl::Status Run(const OperatorCall& call,
@@ -74,18 +82,15 @@ class ChoiceOf : public ScalarKernel {
     SampleRng rng = call.rng;
     const double at = rng.NextDouble() * sums_.back();
     const auto it = std::upper_bound(sums_.begin(), sums_.end(), at);
-    const size_t i = std::min<size_t>(it - sums_.begin(), values_.size() - 1);
-    const auto value = static_cast<float>(values_[i]);
-    Cast({DType::kFloat32, 0, {}, BytesOf(&value)}, result.dtype, result.data);
+    const size_t i = std::min<size_t>(it - sums_.begin(), sums_.size() - 1);
+    memcpy(result.data, &elements_[i * bytes_], bytes_);
     return absl::OkStatus();
   }
 
  private:
-  static std::byte* BytesOf(const float* value) {  // read only
-    return reinterpret_cast<std::byte*>(const_cast<float*>(value));
-  }
-
-  std::vector<double> values_, sums_;
+  const size_t bytes_;  // of an element
+  std::vector<double> sums_;
+  std::vector<std::byte> elements_;  // the values, in the result's type
 };
 
 // Noise: maps a value to one of the same type, in blocks of floats.
@@ -290,12 +295,7 @@ class SaltAndPepper : public OperatorKernel {
 
   static void Store(double value, DType dtype, std::byte* out) {
     WithComputed(dtype, [&]<class T>(T) {
-      T stored;
-      if constexpr (std::is_integral_v<T>)
-        stored = static_cast<T>(
-            SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest));
-      else
-        stored = Converted<T>(static_cast<float>(value));
+      const T stored = FromConstant<T>(value);
       memcpy(out, &stored, sizeof stored);
     });
   }

@@ -2,19 +2,24 @@
 //
 // lookup_table, one_hot and standardize.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "core/tensor/pointwise.h"
 #include "worker/image/formulas/statistics.h"
+#include "worker/image/loops/box_copy.h"
 #include "worker/image/loops/values.h"
 #include "worker/image/operators/args.h"
 
 namespace leat::worker {
 namespace {
 
-// Stores `value` as an element of `dtype`, as cast does.
-void StoreAs(float value, DType dtype, std::byte* out) {
-  Cast({DType::kFloat32, 0, {}, reinterpret_cast<std::byte*>(&value)}, dtype,
-       out);
+// Stores a constant as an element of `dtype`.
+void StoreAs(double value, DType dtype, std::byte* out) {
+  WithComputed(dtype, [&]<class T>(T) {
+    const T element = FromConstant<T>(value);
+    memcpy(out, &element, sizeof element);
+  });
 }
 
 class Lookup : public OperatorKernel {
@@ -24,8 +29,7 @@ class Lookup : public OperatorKernel {
     const auto& values =
         ConstantArg<std::vector<double>>(graph, node, "values");
     const DType dtype = graph.types[node][0].dtype;
-    const auto otherwise =
-        static_cast<float>(ConstantArg<double>(graph, node, "default_value"));
+    const auto otherwise = ConstantArg<double>(graph, node, "default_value");
     const size_t bytes = SizeOf(dtype);
     // A byte needs no bounds check, since every byte has a place; the last
     // place serves all other keys.
@@ -35,7 +39,7 @@ class Lookup : public OperatorKernel {
     for (size_t i = 0; i <= places_; ++i)
       StoreAs(otherwise, dtype, &table_[i * bytes]);
     for (size_t i = 0; i < keys.size(); ++i)
-      StoreAs(static_cast<float>(values[i]), dtype, &table_[keys[i] * bytes]);
+      StoreAs(values[i], dtype, &table_[keys[i] * bytes]);
   }
 
   absl::Status Run(const OperatorCall& call,
@@ -97,19 +101,9 @@ class OneHot : public OperatorKernel {
  public:
   OneHot(const CheckedGraph& graph, uint32_t node)
       : classes_(ConstantArg<int64_t>(graph, node, "num_classes")),
-        shape_(graph.types[node][0].shape) {
-    const DType dtype = graph.types[node][0].dtype;
-    const auto value = [&](const char* name) {
-      return static_cast<float>(ConstantArg<double>(graph, node, name));
-    };
-    std::byte off[8];
-    StoreAs(value("on_value"), dtype, on_);
-    StoreAs(value("off_value"), dtype, off);
-    const size_t bytes = SizeOf(dtype);
-    all_off_.resize(static_cast<size_t>(classes_) * bytes);
-    for (size_t at = 0; at < all_off_.size(); at += bytes)
-      memcpy(all_off_.data() + at, off, bytes);
-  }
+        shape_(graph.types[node][0].shape),
+        on_(ElementOf(graph, node, "on_value")),
+        off_(ElementOf(graph, node, "off_value")) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     result->rank = static_cast<int>(shape_.size());
@@ -122,9 +116,9 @@ class OneHot : public OperatorKernel {
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
-    const size_t bytes = SizeOf(result.dtype);
+    const size_t bytes = on_.elements().size();
     const size_t count = in.elements();
-    std::byte* out = result.data;
+    off_.Fill(result, Box::Whole(result));
     for (size_t i = 0; i < count; ++i) {
       int64_t at;
       Cast({in.dtype, 0, {}, in.data + i * SizeOf(in.dtype)}, DType::kInt64,
@@ -132,26 +126,30 @@ class OneHot : public OperatorKernel {
       if (at < 0 || at >= classes_)
         return InvalidArgument("class {}, want 0 to {} (num_classes is {})", at,
                                classes_ - 1, classes_);
-      memcpy(out, all_off_.data(), all_off_.size());
-      memcpy(out + static_cast<size_t>(at) * bytes, on_, bytes);
-      out += all_off_.size();
+      const size_t place = i * static_cast<size_t>(classes_);
+      memcpy(result.data + (place + static_cast<size_t>(at)) * bytes,
+             on_.elements().data(), bytes);
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
-    const auto classes = static_cast<size_t>(classes_);
-    const size_t bytes = all_off_.size() / classes;
-    return OneHotForm{.off = std::span(all_off_).first(bytes),
-                      .on = std::span(on_).first(bytes),
-                      .classes = classes};
+    return OneHotForm{.off = off_.elements(),
+                      .on = on_.elements(),
+                      .classes = static_cast<uint64_t>(classes_)};
   }
 
  private:
+  static FillPattern ElementOf(const CheckedGraph& graph, uint32_t node,
+                               const char* name) {
+    return {std::array{ConstantArg<double>(graph, node, name)},
+            graph.types[node][0].dtype};
+  }
+
   int64_t classes_;
   leat::Shape shape_;
-  std::byte on_[8];
-  std::vector<std::byte> all_off_;  // for one element
+  // One element each: as many as there are classes could be 80 MB.
+  const FillPattern on_, off_;
 };
 
 constexpr auto kNothing = [](size_t, size_t) {};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 
 #include "gmock/gmock.h"
@@ -52,6 +55,89 @@ TEST(OneHot, PutsOneInItsPlaceAndNamesAWrongClass) {
   for (const int32_t wrong : {-1, 4, 1000})
     EXPECT_THAT(Refusal("one_hot", args, {Array::Of<int32_t>({}, {wrong})}),
                 AllOf(HasSubstr(std::to_string(wrong)), HasSubstr("0 to 3")));
+}
+
+size_t ResidentBytes() {
+  size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A pipeline may have 1,000 nodes.
+TEST(OneHot, TakesNoMemoryForItsClassesBeforeARow) {
+  Graph graph;
+  graph.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}}};
+  for (uint32_t i = 0; i < 5; ++i) {
+    graph.nodes.push_back({"one_hot",
+                           {{0, 0}},
+                           {{"num_classes", Value(int64_t{10'000'000})},
+                            {"off_value", Value(1.0)},
+                            {"dtype", Text("int64")}}});
+    graph.nodes.push_back({"slice", {{2 * i + 1, 0}}, {{"end", Ints{1}}}});
+    graph.outputs.push_back({std::to_string(i), {2 * i + 2, 0}});
+  }
+  const ValueType label{ValueType::Kind::kTensor, DType::kInt32, {}};
+  const auto checked = Check(graph, std::span(&label, 1));
+  ASSERT_TRUE(checked.ok()) << Message(checked.status());
+  const size_t before = ResidentBytes();
+  const auto program = RowProgram::Compile(*checked);
+  ASSERT_TRUE(program.ok()) << Message(program.status());
+  EXPECT_LT(ResidentBytes(), before + 100'000'000);
+}
+
+// 2^24 + 1 is no float32.
+TEST(Constants, KeepTheDigitsOfIntegers) {
+  constexpr int32_t kOdd = 16'777'217;
+  const Value odd(double{kOdd});
+  const Floats odds = {kOdd};
+  const Array zero = Array::Of<int32_t>({1}, {0});
+  const auto last = [](const Array& array) {
+    return array.dtype == DType::kInt32
+               ? int64_t{array.Values<int32_t>().back()}
+               : array.Values<int64_t>().back();
+  };
+  for (const char* dtype : {"int32", "int64"}) {
+    const Value type = Text(dtype);
+    EXPECT_EQ(
+        last(Computed("lookup_table",
+                      {{"keys", Ints{0}}, {"values", odds}, {"dtype", type}},
+                      {zero})),
+        kOdd);
+    EXPECT_EQ(last(Computed("lookup_table",
+                            {{"keys", Ints{5}},
+                             {"values", Floats{1}},
+                             {"default_value", odd},
+                             {"dtype", type}},
+                            {zero})),
+              kOdd);
+    EXPECT_EQ(last(Computed("one_hot",
+                            {{"num_classes", Value(int64_t{1})},
+                             {"on_value", odd},
+                             {"dtype", type}},
+                            {zero})),
+              kOdd);
+    EXPECT_EQ(last(Computed("one_hot",
+                            {{"num_classes", Value(int64_t{2})},
+                             {"off_value", odd},
+                             {"dtype", type}},
+                            {zero})),
+              kOdd);
+    EXPECT_EQ(last(Computed("choice", {{"values", odds}, {"dtype", type}},
+                            {Array::Flag(true)}, 0)),
+              kOdd);
+  }
+  EXPECT_EQ(
+      last(Computed("pad", {{"shape", Ints{2}}, {"fill_value", odd}}, {zero})),
+      kOdd);
+  EXPECT_EQ(last(Computed("slice",
+                          {{"shape", Ints{2}},
+                           {"out_of_bounds_policy", Text("pad")},
+                           {"fill_values", odds}},
+                          {zero})),
+            kOdd);
+  EXPECT_EQ(last(Computed("erase", {{"shape", Floats{1}}, {"fill_value", odds}},
+                          {zero})),
+            kOdd);
 }
 
 TEST(Standardize, UsesTheSamplesOwnStatistics) {
