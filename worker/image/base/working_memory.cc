@@ -41,6 +41,15 @@ absl::Status WorkingMemory::Charge(uint64_t bytes) {
   return Afford();
 }
 
+absl::Status WorkingMemory::ChargeOperator(uint64_t bytes) {
+  if (bytes > limits_.max_scratch_bytes - asked_bytes_)
+    return ResourceExhausted(
+        "row needs {} bytes of working memory, and {} in an operator, over the "
+        "limit of {}",
+        asked_bytes_, bytes, limits_.max_scratch_bytes);
+  return Charge(bytes);
+}
+
 absl::Status WorkingMemory::Afford() {
   if (limits_.budget == nullptr || needed() <= granted_)
     return absl::OkStatus();

@@ -33,6 +33,9 @@ class WorkingMemory {
   // The same for memory that a library allocates while it decodes an image, and
   // frees before the next one.
   absl::Status Charge(uint64_t bytes);
+  // The same for memory that an operator allocates while it computes.
+  // kResourceExhausted: as for Reserve.
+  absl::Status ChargeOperator(uint64_t bytes);
 
   // Sets how much the next row may use in all.
   void Grant(uint64_t bytes) { granted_ = bytes; }

@@ -145,6 +145,11 @@ class DrawnAugment final : public AugmentKernel {
   DrawnAugment(const Augmenter::Options& options, Draw draw)
       : AugmentKernel(options), draw_(std::move(draw)) {}
 
+  // Two operations may need a second image.
+  uint64_t WorkBytes(const OperatorCall& call) const override {
+    return call.inputs[0]->bytes();
+  }
+
   std::string Drawn(const OperatorCall& call) const override {
     SampleRng rng = call.rng;
     return TextOf(draw_(&rng));

@@ -116,6 +116,11 @@ class JpegDistortion final : public OperatorKernel {
     return CheckSides(*result, JPEG_MAX_DIMENSION);
   }
 
+  // The file is seldom larger than the pixels.
+  uint64_t WorkBytes(const OperatorCall& call) const override {
+    return call.inputs[0]->bytes();
+  }
+
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const double quality, quality_.In(call));

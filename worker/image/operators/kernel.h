@@ -48,6 +48,8 @@ class OperatorKernel {
   // Writes the result's elements to result.data, dense.
   virtual absl::Status Run(const OperatorCall& call,
                            const Tensor& result) const = 0;
+  // Returns about how many bytes Run allocates while it computes.
+  virtual uint64_t WorkBytes(const OperatorCall& call) const { return 0; }
   // Returns Run's effect as a form that a device can compute; monostate: only
   // Run can. The kind of form depends on the node alone. Elements of the call's
   // inputs are not read. Errors: as for Run.

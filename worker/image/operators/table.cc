@@ -168,6 +168,12 @@ class Standardize : public OperatorKernel {
       reduced_[axis] = true;
   }
 
+  // A mean, a sum, a deviation and their floats for each group.
+  uint64_t WorkBytes(const OperatorCall& call) const override {
+    return NumGroups(*call.inputs[0]) *
+           (2 * sizeof(double) + sizeof(StandardSum) + 2 * sizeof(float));
+  }
+
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];

@@ -193,6 +193,13 @@ class GaussianBlur final : public OperatorKernel {
     return CheckSides(*result);
   }
 
+  // Two rows of floats, one of them with its reflections.
+  uint64_t WorkBytes(const OperatorCall& call) const override {
+    const Tensor& in = *call.inputs[0];
+    return static_cast<uint64_t>(in.dims[1] + kMostRadius) *
+           static_cast<uint64_t>(in.dims[2]) * 2 * sizeof(float);
+  }
+
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const std::vector<float> weights, WeightsOf(call));

@@ -353,6 +353,7 @@ class Execution {
         !status.ok())
       return Annotate(status, operation.op);
     ASSIGN_OR_RETURN(result.data, Place(step, result));
+    RETURN_IF_ERROR(scratch_.ChargeOperator(operation.kernel->WorkBytes(call)));
     return Annotate(operation.kernel->Run(call, result), operation.op);
   }
 

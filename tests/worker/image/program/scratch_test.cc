@@ -23,6 +23,24 @@ TEST(Scratch, WorkingMemoryIsBounded) {
   EXPECT_TRUE(runner.Run(MakeJpeg({.width = 40, .height = 40}), small).ok());
 }
 
+TEST(Scratch, MemoryThatAnOperatorAllocatesCounts) {
+  const std::string jpeg = MakeJpeg({.width = 256, .height = 256});
+  const Node resize{"resize", {}, {{"size", Ints{256}}}};
+  const auto run = [&](const char* op, std::map<std::string, Value> args) {
+    Runner runner(ChainOf({resize, {op, {}, std::move(args)}}), 1);
+    Scratch scratch({.max_scratch_bytes = 390'000});
+    return runner.Run(jpeg, scratch).code();
+  };
+  // The image has 196,608 bytes.
+  EXPECT_EQ(run("standardize", {{"axes", Ints{0, 1}}}), absl::StatusCode::kOk);
+  EXPECT_EQ(run("standardize", {{"axes", Ints{2}}}),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(run("rand_augment", {{"n", int64_t{2}}, {"m", int64_t{1}}}),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(run("jpeg_compression_distortion", {}),
+            absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Scratch, WhatEarlierRowsHaveLeftMakesNoRowFail) {
   Runner whole(ChainOf({{"rotate", {}, {{"angle", Value(10.0)}}},
                         {"resize", {}, {{"size", Ints{8}}}}}),
