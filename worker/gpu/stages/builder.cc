@@ -11,6 +11,10 @@
 namespace leat::worker {
 namespace {
 
+// With more launches a GPU is not worth it, and the time to find places for
+// their values grows with the square of their number.
+constexpr size_t kMostStages = 1024;
+
 struct FamilyOf {
   std::string_view op;
   KernelFamily* add;
@@ -229,7 +233,9 @@ absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
   const auto by_row = [&](uint32_t value) { return !builder->IsStatic(value); };
   if (by_row(step.node) || std::ranges::any_of(inputs, by_row))
     builder->AddSizes(step);
-  return std::visit(Adder{step, builder}, step.what);
+  RETURN_IF_ERROR(std::visit(Adder{step, builder}, step.what));
+  if (builder->stages().size() <= kMostStages) return absl::OkStatus();
+  return Unimplemented("the pipeline has over {} launches", kMostStages);
 }
 
 void AddFieldOf(uint32_t value, uint32_t output,

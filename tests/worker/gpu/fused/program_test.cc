@@ -49,6 +49,19 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   expect(none, "no field is made of an image");
 }
 
+// The time of compiling grows with the square of the launches.
+TEST(FusedProgram, HasABoundOnLaunches) {
+  std::vector<Node> nodes = {{"resize", {}, {{"size", Ints{8}}}}};
+  for (int i = 0; i < 10; ++i)
+    nodes.push_back(
+        {"rand_augment", {}, {{"n", int64_t{64}}, {"m", int64_t{1}}}});
+  const auto checked = Check(ChainOf(nodes));
+  ASSERT_TRUE(checked.ok()) << Message(checked.status());
+  const absl::Status status = FusedProgram::Compile(*checked).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("over 1024 launches"));
+}
+
 TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
   const auto program = Fuse(TrainingGraph(32));
   ASSERT_EQ(program->fields(), 4u);
