@@ -124,6 +124,22 @@ TEST_P(OfType, CastsToAllTypesAsTheirElementsDo) {
   }
 }
 
+TEST_P(OfType, AValueWithoutElementsIsReshapedAndCast) {
+  Array none{dtype_, {0, 3}, {}};
+  none.open = true;
+  const Node nodes[] = {
+      {"reshape", {}, {{"shape", Ints{3, -1}}}},
+      {"cast", {}, {{"dtype", Text(std::string(Name(dtype_)).c_str())}}},
+      {"cast", {}, {{"dtype", Text("float32")}}}};
+  for (const Node& node : nodes) {
+    const int64_t axis = node.op == "reshape" ? 1 : 0;
+    const auto got =
+        Apply({node, {"length", {}, {{"axis", Value(axis)}}}}, {none});
+    ASSERT_TRUE(got.ok()) << node.op << ": " << Message(got.status());
+    EXPECT_EQ(got->Values<int32_t>(), (std::vector<int32_t>{0}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, OfType,
                          ::testing::Range(static_cast<int>(kFirstDType),
                                           static_cast<int>(kLastDType) + 1),
@@ -138,6 +154,28 @@ TEST(FillValues, OfUint32KeepAllTheirDigits) {
             {Array::Of<int32_t>({1}, {7}).As(DType::kUint32)});
   ASSERT_TRUE(got.ok()) << Message(got.status());
   EXPECT_EQ(got->Values<uint32_t>(), (std::vector<uint32_t>{7, 4294967293u}));
+}
+
+TEST(StoredValues, OfOtherAxesThanTheirTypeAreRefused) {
+  Graph graph;
+  graph.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}},
+                 {"length", {{0, 0}}, {}}};
+  graph.outputs = {{"x", {1, 0}}};
+  const ValueType type{ValueType::Kind::kTensor, DType::kUint8, {-1}};
+  const auto checked = Check(graph, std::span(&type, 1));
+  ASSERT_TRUE(checked.ok()) << Message(checked.status());
+  const auto program = RowProgram::Compile(*checked);
+  ASSERT_TRUE(program.ok()) << Message(program.status());
+  const std::vector<std::byte> bytes(1);
+  // More than a tensor has places for.
+  const StoredField field{bytes, Shape(20, 1)};
+  std::vector<std::byte> memory(4);
+  const std::span<std::byte> output(memory);
+  Scratch scratch({});
+  const absl::Status status = (*program)->Run({.fields = std::span(&field, 1)},
+                                              scratch, std::span(&output, 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Message(status), "output 0 of the reader has 20 axes, want 1");
 }
 
 }  // namespace
