@@ -333,15 +333,16 @@ std::string Shown(std::string_view name) {
   constexpr size_t kLimit = 60;
   const std::string shown = Redacted(name);
   if (shown.size() <= kLimit) return shown;
-  return fmt::format("{}…", std::string_view(shown).substr(0, kLimit));
+  return fmt::format("{}…", ToUtf8(shown, kLimit));  // no half character
 }
 
 // Returns "; did you mean \"decode\"?", or all known names if none is near.
 std::string Suggestion(std::string_view name,
                        const std::vector<std::string_view>& known) {
   if (known.empty()) return "; it takes none";
-  const std::string_view best = *NearestWord(known, Shown(name));
-  if (EditDistance(Shown(name), best) * 2 <= std::max(best.size(), name.size()))
+  const std::string shown = Shown(name);
+  const std::string_view best = *NearestWord(known, shown);
+  if (EditDistance(shown, best) * 2 <= std::max(best.size(), shown.size()))
     return fmt::format("; did you mean \"{}\"?", best);
   std::string text = "; known are";
   for (size_t i = 0; i < known.size(); ++i)

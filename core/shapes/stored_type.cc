@@ -8,6 +8,7 @@
 #include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 #include "core/tensor/tensor.h"
+#include "core/utf8.h"
 #include "fmt/ranges.h"
 
 namespace leat {
@@ -19,7 +20,7 @@ absl::Status Malformed(std::string_view text) {
   return InvalidArgument(
       "\"{}\" is no type: want \"encoded\", \"bytes\", or an element type and "
       "maybe sizes, as \"int64\", \"float32[4]\", \"int64[?]\"",
-      text.substr(0, 60));
+      ToUtf8(text, 60));
 }
 
 // Returns -1 for "?".

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/status.h"
+#include "core/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/pipeline/graph_support.h"
@@ -126,6 +127,22 @@ TEST(Check, NamesTheNearestOperatorAndArgument) {
   graph = Train();
   graph.nodes[1].op = "qqqqqqqqqqqqqqq";
   EXPECT_THAT(ErrorOf(graph), HasSubstr("known are readers.image_folder"));
+  graph.nodes[1].op = std::string(1000, 'q');  // near to none, too
+  EXPECT_THAT(ErrorOf(graph), HasSubstr("known are readers.image_folder"));
+}
+
+TEST(Check, CutsALongNameBetweenCharacters) {
+  for (size_t before = 57; before < 61; ++before) {
+    Graph graph = Train();
+    graph.nodes[1].op = std::string(before, 'q') + "ééé";
+    EXPECT_TRUE(IsUtf8(ErrorOf(graph))) << before;
+    graph = Train();
+    graph.nodes[0] = {"readers.array_record",
+                      {},
+                      {{"paths", std::vector<std::string>{"/a"}},
+                       {"type", std::string(before, 'q') + "ééé"}}};
+    EXPECT_TRUE(IsUtf8(ErrorOf(graph))) << before;
+  }
 }
 
 TEST(Check, ReadersOfFilesRefuseWhatNamesNoFiles) {
