@@ -139,18 +139,26 @@ def _flat(value: Any) -> tuple[list[Any], list[int]]:
     return [number for numbers_of, _ in parts for number in numbers_of], [len(parts), *parts[0][1]]
 
 
+def is_finite(number: Any) -> bool:
+    """True if a float holds the real number or the nearest one to it: not for a whole number beyond the greatest."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
 def constant(value: Any) -> Node:
     """Returns a node of a number, or of numbers in lists or an array.
 
-    Whole numbers become int32 (int64 if they do not fit), other numbers float32, True and False bool. An array whose
-    dtype is a type of a batch keeps its dtype.
+    Whole numbers become int32 (int64 if they do not fit), other numbers float32, True and False bool. An array keeps
+    its dtype if operators compute with it.
     """
     if isinstance(value, Node):
         return value
     given = str(getattr(value, "dtype", ""))
     values, shape = _flat(value)
     for number in values:
-        if not isinstance(number, numbers.Real) or not math.isfinite(number):
+        if not isinstance(number, numbers.Real) or not is_finite(number):
             raise InvalidArgument(
                 f"{value!r:.80} ({type(value).__name__}) in arithmetic on a node; expected a node or finite numbers"
                 f"{unpack.hint(value)}"

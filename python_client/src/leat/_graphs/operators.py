@@ -8,7 +8,6 @@ import difflib
 import functools
 import inspect
 import json
-import math
 import numbers
 import operator
 import os
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leat._graphs import unpack
-from leat._graphs.graph import Node, Operation, constant
+from leat._graphs.graph import Node, Operation, constant, is_finite
 from leat._library import native
 from leat.errors import InvalidArgument
 
@@ -204,7 +203,7 @@ def _int(where: str, value: Any) -> int:
 def _float(where: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise _wrong(where, value, "a number")
-    if not math.isfinite(value):
+    if not is_finite(value):
         raise _wrong(where, value, "a finite number")
     return float(value)
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import os
 import pathlib
+import sys
 from typing import Any
 
 from leat._graphs.operators import nearest
@@ -51,7 +51,7 @@ def positive_number(what: str, value: Any) -> float:
         if not isinstance(number, (int, float)):
             raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more")
         value = number
-    if not 0 <= value < math.inf:
+    if not 0 <= value <= sys.float_info.max:
         raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")
     return float(value)
 
@@ -59,7 +59,7 @@ def positive_number(what: str, value: Any) -> float:
 def seconds(name: str, value: Any) -> float:
     if not _is_number(value) or not value > 0:
         raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
-    return min(float(value), 1e9)
+    return float(min(value, 1e9))
 
 
 def file_text(what: str, path: str | os.PathLike[str] | None) -> str | None:

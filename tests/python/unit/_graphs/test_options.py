@@ -23,6 +23,13 @@ def test_what_is_no_time_is_named(value):
         _options.seconds("timeout", value)
 
 
+def test_a_whole_number_beyond_all_floats_is_no_float():
+    assert _options.seconds("timeout", 10**400) == 1e9
+    assert _options.positive_number("share", 10**300) == 1e300
+    with pytest.raises(leat.InvalidArgument, match="share = 1000.*; expected a number of 0 or more"):
+        _options.positive_number("share", 10**400)
+
+
 def test_a_place_may_have_been_in_json(job):
     place = json.loads(json.dumps(job.step_of(next_position(job))))
     assert place == [0, 1]
