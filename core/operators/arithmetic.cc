@@ -4,7 +4,6 @@
 // Formulas: worker/image/formulas/arithmetic.h. Types are those of DALI's
 // arithmetic operators: two values give PromotedType; an integer constant is
 // int32, any other float32.
-// another float32.
 #include <utility>
 
 #include "core/pipeline/operator_table.h"

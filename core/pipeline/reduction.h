@@ -7,7 +7,6 @@
 // random_crop and window: these select pixels by position relative to the whole
 // image, and the smaller image has the same positions. Any other operator's
 // result would depend on the scale.
-// scale it has.
 #pragma once
 
 #include "absl/status/status.h"
