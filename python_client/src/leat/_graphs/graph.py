@@ -35,6 +35,11 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
 
+def mark() -> int:
+    """Returns a number between those of the operations that were made before the call and of those made after it."""
+    return next(_ORDER_OF_MAKING)
+
+
 _Forbidden: TypeAlias = Callable[..., NoReturn]
 
 

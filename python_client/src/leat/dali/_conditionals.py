@@ -12,14 +12,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import textwrap
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from leat.dali import _args, _node
+from leat.dali import _args, _branches, _node
 from leat.dali._node import DataNode
 from leat.errors import PipelineError
 
@@ -29,15 +28,18 @@ _MISSING = object()
 def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
     """Returns `a` where the condition is true, else `b`: for nodes, and for containers of nodes."""
     if a is b:
-        return a
+        return _Unset(name) if a is _MISSING else a
     if any(each is _MISSING or isinstance(each, _Unset) for each in (a, b)):
         return _Unset(name)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
-        return type(a)(chosen(condition, x, y, name) for x, y in zip(a, b))
+        values = [chosen(condition, x, y, name) for x, y in zip(a, b)]
+        return type(a)(*values) if hasattr(a, "_fields") else type(a)(values)
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         return {key: chosen(condition, a[key], b[key], name) for key in a}
     if not isinstance(a, DataNode) and not isinstance(b, DataNode) and np.array_equal(a, b):
         return a
+    if inspect.isroutine(a) or inspect.isclass(a):
+        return _Unset(name, "is defined by each branch of an `if` on a node for itself")
     try:
         first, second = _node.node_of(a), _node.node_of(b)
     except Exception:
@@ -48,39 +50,64 @@ def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
     sizes = None
     if first.sizes is not None and second.sizes is not None and len(first.sizes) == len(second.sizes):
         sizes = [x if x == y else None for x, y in zip(first.sizes, second.sizes)]
+        if any(size is None and None not in both for size, both in zip(sizes, zip(first.sizes, second.sizes))):
+            raise PipelineError(
+                f"the branches of an `if` on a node give {name} in the shapes {first.sizes} and {second.sizes}; "
+                "expected one shape, since workers would repeat an axis of size 1: crop, resize, pad or change colours"
+            )
     return DataNode(
         _node.apply("where", flag, first, second),
         layout=first.layout if first.layout == second.layout else "",
         sizes=sizes,
         dtype=first.dtype if first.dtype == second.dtype else None,
-        device=first.device,
+        device="gpu" if "gpu" in (first.device, second.device) else "cpu",
     )
 
 
 class _Unset:
-    """A name that only one branch has assigned."""
+    """A name that only one branch has assigned, or to which both have given functions of their own."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, why: str = "is assigned in one branch only of an `if` on a node") -> None:
+        self._name, self._why = name, why
 
     def _refused(self, *_: Any) -> Any:
-        raise UnboundLocalError(f"{self._name} is assigned in one branch only of an `if` on a node, and used after it")
+        raise UnboundLocalError(f"{self._name} {self._why}, and used after it")
 
     __getattr__ = __getitem__ = __call__ = __iter__ = __bool__ = __neg__ = __invert__ = _refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __and__ = __or__ = _refused
 
 
 def run_if(
-    condition: Any, names: tuple[str, ...], before: dict[str, Any], then: Callable[..., Any], other: Callable[..., Any]
+    condition: Any,
+    names: tuple[str, ...],
+    places: tuple[str, ...],
+    before: dict[str, Any],
+    then: Callable[..., Any],
+    other: Callable[..., Any],
 ) -> tuple[Any, ...]:
-    """Returns the values of `names` after the `if`."""
+    """Returns the values of `names` after the `if`.
+
+    Args:
+        names: those that a branch assigns.
+        places: the parts of objects that a branch assigns, such as `x[0]` and `x.y`, as the script has them.
+        before: the local variables before the `if`.
+        then, other: the branches, as functions of the names' values.
+    """
     values = [before.get(name, _MISSING) for name in names]
     if not isinstance(condition, DataNode):
         results = (then if condition else other)(*values)
         return tuple(_Unset(name) if each is _MISSING else each for name, each in zip(names, results))
-    pairs = zip(names, then(*values), other(*values))
-    return tuple(chosen(condition, a, b, name) for name, a, b in pairs)
+    if places:
+        raise PipelineError(
+            f"an `if` on a node assigns {', '.join(places)}: both branches run, and what the last one leaves there "
+            f"would be for all samples; expected names (`value = …`), and the assignment to {places[0]} after the `if`"
+        )
+    return _branches.both(
+        lambda: then(*values),
+        lambda: other(*values),
+        lambda a, b: tuple(chosen(condition, x, y, name) for name, x, y in zip(names, a, b)),
+    )
 
 
 def conjunction(*parts: Callable[[], Any]) -> Any:
@@ -114,7 +141,7 @@ def selection(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any
     """Implements `a if condition else b`."""
     if not isinstance(condition, DataNode):
         return a() if condition else b()
-    return chosen(condition, a(), b(), "the expression")
+    return _branches.both(a, b, lambda x, y: chosen(condition, x, y, "the expression"))
 
 
 def _flag(value: Any) -> DataNode:
@@ -163,10 +190,10 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:  # noqa: N802
         self._count += 1
         number = self._count
-        for each in ast.walk(node):
-            if isinstance(each, (ast.Return, ast.Break, ast.Continue)):
-                return self._left_alone(node)
-        names = sorted({n for statement in [*node.body, *node.orelse] for n in _assigned(statement)})
+        if any(isinstance(each, (ast.Return, ast.Break, ast.Continue)) for each in _within(node)):
+            return self._left_alone(node)
+        names = sorted(_assigned(node.body) | _assigned(node.orelse))
+        places = sorted(_parts_assigned(node.body) | _parts_assigned(node.orelse))
         self.generic_visit(node)
         parts = [
             _branch(f"{_PREFIX}then_{number}", names, node.body),
@@ -177,6 +204,7 @@ class _Rewriter(ast.NodeTransformer):
             [
                 node.test,
                 ast.Tuple([ast.Constant(name) for name in names], ast.Load()),
+                ast.Tuple([ast.Constant(place) for place in places], ast.Load()),
                 ast.Call(ast.Name("locals", ast.Load()), [], []),
                 ast.Name(parts[0].name, ast.Load()),
                 ast.Name(parts[1].name, ast.Load()),
@@ -200,12 +228,48 @@ def _thunk(value: ast.expr) -> ast.Lambda:
     return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
 
 
-def _assigned(statement: ast.stmt) -> set[str]:
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the node and all in it that is of the same function: nothing from inside functions and classes."""
+    yield node
+    if not isinstance(node, _SCOPES):
+        for each in ast.iter_child_nodes(node):
+            yield from _within(each)
+
+
+def _assigned(statements: list[ast.stmt]) -> set[str]:
+    """Returns the local variables that the statements assign, import or define."""
+    parts = [part for each in statements for part in _within(each)]
+    # The variables of a comprehension are its own.
+    own = {id(name) for each in parts if isinstance(each, ast.comprehension) for name in ast.walk(each.target)}
     names = set()
-    for each in ast.walk(statement):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+    for each in parts:
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and id(each) not in own:
             names.add(each.id)
+        elif isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(each.name)
+        elif isinstance(each, (ast.Import, ast.ImportFrom)):
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in each.names}
+        elif isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name is not None:
+            names.add(each.name)
+        elif isinstance(each, ast.MatchMapping) and each.rest is not None:
+            names.add(each.rest)
     return names
+
+
+def _parts_assigned(statements: list[ast.stmt]) -> set[str]:
+    """Returns the parts of objects that they assign or delete, such as `x[0]`, unless they make the object."""
+    made, found = _assigned(statements), set()
+    for part in (part for each in statements for part in _within(each)):
+        if isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
+            root: ast.expr = part
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if not isinstance(root, ast.Name) or root.id not in made:
+                found.add(ast.unparse(part))
+    return found
 
 
 def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
@@ -244,26 +308,32 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
             "whose work would be lost; expected the decorator around the pipeline, or a function without it"
         )
     try:
-        source = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(source)
+        source = inspect.getsource(function)
+        # An indented function stays as it is, below a line of its own: its texts of several lines have it in them.
+        indented = source[:1].isspace()
+        tree = ast.parse(f"if True:\n{source}" if indented else source)
     except (OSError, TypeError, SyntaxError):
         raise PipelineError(
             f"enable_conditionals=True rewrites the function's source, and that of {function!r:.80} cannot be read; "
             "expected a function that a file or a notebook's cell defines"
         ) from None
-    definition = tree.body[0]
+    definition = tree.body[0].body[0] if indented else tree.body[0]  # type: ignore[attr-defined]
     if not isinstance(definition, ast.FunctionDef):
         if function.__name__ == "<lambda>" and not _chooses(tree):
             return function
         raise PipelineError(f"enable_conditionals=True: {function!r:.80} is no function that `def` defines")
     definition.decorator_list = []
+    # The function has the values of its defaults already: they are not computed again, where names may be unknown.
+    arguments = definition.args
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [each and ast.Constant(None) for each in arguments.kw_defaults]
     free = function.__code__.co_freevars
     rewritten = _Rewriter().visit(definition)
     # An outer function binds the names that the original takes from its enclosing functions.
     body = [rewritten, ast.Return(ast.Name(definition.name, ast.Load()))]
     outer = _function(f"{_PREFIX}outer", [f"{_PREFIX}conditionals", *free], body)
     module = ast.fix_missing_locations(ast.Module([outer], []))
-    ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
+    ast.increment_lineno(module, function.__code__.co_firstlineno - 1 - indented)
     scope: dict[str, Any] = {}
     exec(compile(module, inspect.getsourcefile(function) or "<pipeline>", "exec"), function.__globals__, scope)
     import leat.dali._conditionals as here

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 _state = threading.local()
@@ -31,3 +33,18 @@ def add_seed(seed: Any) -> None:
     """Records the seed that an operator of the pipeline was given."""
     if stack():
         stack()[-1]._operator_seeds.append(seed)
+
+
+def in_branch() -> bool:
+    """True while a branch of an `if` on a node is traced."""
+    return getattr(_state, "branches", 0) > 0
+
+
+@contextlib.contextmanager
+def branch() -> Iterator[None]:
+    """Marks what is traced inside as a branch of an `if` on a node."""
+    _state.branches = getattr(_state, "branches", 0) + 1
+    try:
+        yield
+    finally:
+        _state.branches -= 1

@@ -8,11 +8,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from leat.dali import _conditionals
+from leat.dali import _branches, _conditionals, _current
+from leat.dali._node import DataNode
 from leat.dali._operator import refuse_unknown
 from leat.dali._pipeline import Pipeline
 
-_PIPELINE_ARGUMENTS = [name for name in inspect.signature(Pipeline.__init__).parameters if name != "self"]
+PIPELINE_ARGUMENTS = [name for name in inspect.signature(Pipeline.__init__).parameters if name != "self"]
 
 
 def pipeline_def(
@@ -28,7 +29,7 @@ def pipeline_def(
         enable_conditionals: `if` on a node chooses for each sample.
         pipeline_kwargs: defaults for the arguments of Pipeline.
     """
-    refuse_unknown("pipeline_def", pipeline_kwargs, _PIPELINE_ARGUMENTS)
+    refuse_unknown("pipeline_def", pipeline_kwargs, PIPELINE_ARGUMENTS)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Pipeline]:
         converted = functools.cache(lambda: _conditionals.converted(function))
@@ -62,15 +63,25 @@ def split_arguments(
     parameters = inspect.signature(function).parameters.values()
     takes = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        takes |= set(kwargs).difference(_PIPELINE_ARGUMENTS, more)
+        takes |= set(kwargs).difference(PIPELINE_ARGUMENTS, more)
     own = {name: value for name, value in kwargs.items() if name in takes}
     others = {name: value for name, value in kwargs.items() if name not in takes}
     name = getattr(function, "__name__", repr(function))
-    refuse_unknown(f"{name}()", others, [*sorted(takes), *_PIPELINE_ARGUMENTS, *more])
+    refuse_unknown(f"{name}()", others, [*sorted(takes), *PIPELINE_ARGUMENTS, *more])
     return own, others
 
 
 def define(pipeline: Pipeline, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Calls a function that defines a graph; its results become the pipeline's outputs."""
     pipeline._name = getattr(function, "__qualname__", "pipeline")
-    pipeline._define(lambda: function(*args, **kwargs))
+
+    # It does not refer to the pipeline, which keeps it: the pipeline ends when the script no longer refers to it.
+    def graph() -> Any:
+        with _branches.traced() as found:
+            result = function(*args, **kwargs)
+        outputs = result if isinstance(result, tuple) else (result,)
+        nodes = [each.node for each in outputs if isinstance(each, DataNode)]
+        _branches.check(found, nodes, _current.pipeline()._sinks)
+        return result
+
+    pipeline._define(graph)

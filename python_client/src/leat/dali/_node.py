@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -307,6 +308,13 @@ def consumer_call(
     for i, each in enumerate(inputs):
         if not isinstance(each, DataNode):
             raise PipelineError(f"input {i} is {type(each).__name__} {each!r:.60}; expected a node of a pipeline")
+    if _current.in_branch():
+        warnings.warn(
+            f"a function of this process in a branch of an `if` on a node ({user_line()}) gets all samples of the "
+            "batch, where DALI gives it those of the branch; what it gives for the others is not used",
+            Warning,
+            stacklevel=2,
+        )
     operation = ConsumerOperation("jax_function", [each.node for each in inputs], num_outputs)
     operation.call = call
     operation.preserve = preserve

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leat._graphs.graph import Node, Operation
@@ -148,7 +148,7 @@ class Plan:
     @functools.cached_property
     def readers_of_outputs(self) -> list[list[int]]:
         """For each output, the indices of the readers whose samples it depends on."""
-        found = [{each.number for each in _reachable([output], [])} for output in self.outputs]
+        found = [{each.number for each in reachable([output], [])} for output in self.outputs]
         return [[i for i, reader in enumerate(self.readers) if reader.number in each] for each in found]
 
     def takes(self, operation: Operation) -> bool:
@@ -163,7 +163,8 @@ class Plan:
         return [node for stage in self.stages for each in stage.operations for node in needs(each)]
 
 
-def _reachable(nodes: list[Node], sinks: list[Operation]) -> list[Operation]:
+def reachable(nodes: Sequence[Node], sinks: Sequence[Operation]) -> list[Operation]:
+    """Returns all operations that outputs and sinks need, and those themselves, each behind its inputs."""
     found: dict[int, Operation] = {}
     pending = [each._operation for each in nodes] + list(sinks)
     while pending:
@@ -237,7 +238,7 @@ def make(outputs: list[Node], sinks: list[Operation]) -> Plan:
         outputs: the pipeline's outputs.
         sinks: operations that run though no output needs them.
     """
-    operations = _reachable(outputs, sinks)
+    operations = reachable(outputs, sinks)
     readers = [each for each in operations if isinstance(each, ReaderOperation)]
     places = _places(operations, {each.number: i for i, each in enumerate(readers)})
     places |= {each._operation.number: (0, 0) for each in outputs if _is_constant(each._operation)}

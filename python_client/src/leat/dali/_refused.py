@@ -162,6 +162,8 @@ _GENERAL = (
      "`fn.cat`; external_source(ndim=…) or external_source(layout=…)"),
     ("`if` on a node in a helper or a class's `__call__` that the pipeline calls", "the pipeline's own function alone "
      "is rewritten", "let it return both values, and choose between them in that function"),
+    ("`x[0] = …` or `x.y = …` in an `if` on a node, and a node that one branch leaves in a list", "both branches are "
+     "traced, and what they leave there would be for all samples", "assign a name in both branches"),
     ("sizes, matrices, means and fill values that vary from sample to sample", "they are constants of the graph",
      "choose among several results with `if`"),
     ("types other than BOOL, UINT8, INT32, INT64, FLOAT16 and FLOAT", "workers compute these", "use the next wider"),
