@@ -123,3 +123,22 @@ def test_names_of_axes_that_dali_refuses_or_a_worker_cannot_know(made, why):
     with Pipeline(batch_size=2):
         with pytest.raises(leat.InvalidArgument, match=why):
             made(numbers((3,)))
+
+
+@pytest.mark.parametrize("key", [0, -1, fn.random.coin_flip, slice(1, 2), slice(-1, None), (Ellipsis, 0)])
+def test_a_part_is_on_the_device_of_the_whole(key):
+    def part(of):
+        x = of(fn.external_source(lambda: np.zeros((2, 2)), dtype=types.FLOAT64, ndim=1))
+        return x[key() if callable(key) else key]
+
+    for of, gpu in ((lambda x: x.gpu(), True), (lambda x: x, False)):
+        assert pipeline_def(part, batch_size=2)(of)._on_gpu() == [gpu]
+
+
+def test_an_input_of_a_wrong_type_is_not_an_index():
+    def indexed(by):
+        return fn.external_source(lambda: np.zeros((2, 2)), dtype=types.FLOAT64, ndim=1)[by()]
+
+    for by in (lambda: fn.random.uniform(), lambda: fn.random.coin_flip(dtype=types.BOOL)):
+        with pytest.raises(leat.InvalidArgument, match="is indexed with .*; expected whole numbers"):
+            pipeline_def(indexed, batch_size=2)(by)

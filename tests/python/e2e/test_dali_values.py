@@ -52,6 +52,32 @@ def test_a_quotient_with_a_fraction_on_either_side_has_one():
         assert (each.ravel().tolist(), each.dtype) == ([3.5, -3.5], dtype)
 
 
+@pytest.mark.parametrize("dtype", [None, types.UINT8])
+def test_a_quotient_of_bytes_is_a_byte_whether_their_type_is_said_or_not(dtype):
+    def quotients():
+        x = fn.external_source(lambda: np.uint8([[7], [200]]), dtype=dtype)
+        return x // fn.external_source(lambda: np.uint8([[2], [3]]), dtype=dtype), x // 2
+
+    both, by_2 = values_of(quotients)
+    assert (both.ravel().tolist(), both.dtype) == ([3, 66], np.uint8)
+    assert (by_2.ravel().tolist(), by_2.dtype) == ([3, 100], np.int32)
+
+
+def test_a_quotient_of_doubles_has_a_fraction():
+    (half,) = values_of(lambda: fn.external_source(lambda: np.float64([[7], [-7]]), dtype=types.FLOAT64) // 2)
+    assert (half.ravel().tolist(), half.dtype) == ([3.5, -3.5], np.float32)
+
+
+def test_arrays_of_64_bits_are_constants_of_32():
+    def sums():
+        x = fn.external_source(lambda: np.int32([[1], [2]]), dtype=types.INT32, ndim=1)
+        return x + np.array([1, 2]), x + np.arange(5000), x + np.full(5000, 0.5), x + np.array([2**40]), x + np.int64(1)
+
+    found = values_of(sums)
+    assert [each.dtype for each in found] == [np.int32, np.int32, np.float32, np.int64, np.int64]
+    assert [each[1, -1] for each in found] == [4, 5001, 2.5, 2**40 + 2, 3]
+
+
 @pytest.mark.parametrize(
     ("dtype", "least", "most"),
     [

@@ -67,6 +67,8 @@ def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
             return x, False
         return _range(x, axis, part, size), False
     if isinstance(part, DataNode):
+        if part.dtype is not None and not part.dtype.startswith(("int", "uint")):
+            raise InvalidArgument(f"{x!r} is indexed with {part!r} of {part.dtype}; expected whole numbers")
         start = _args.scalar("an index", part, "float")
         node = _node.apply("slice", x, axes=(axis,), shape=(1,), start=(0,), offset_0=start)
     elif isinstance(part, bool) or not hasattr(part, "__index__"):
@@ -80,7 +82,7 @@ def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
         else:
             node = _node.apply("slice", x, axes=(axis,), start=(place % size if size else place,), shape=(1,))
     sizes = None if x.sizes is None else [1 if i == axis else each for i, each in enumerate(x.sizes)]
-    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype), True
+    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype, device=x.device), True
 
 
 def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
@@ -89,7 +91,7 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
             raise InvalidArgument(f"{x!r} is indexed with a range of nodes; fn.slice takes them")
     if size is None and part.stop is None and part.start < 0:
         node = _node.apply("slice", x, axes=(axis,), start=(0,), offset_0=_from_end(x, axis, part.start))
-        return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=x.dtype)
+        return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=x.dtype, device=x.device)
     if size is None and any(bound is not None and bound < 0 for bound in (part.start, part.stop)):
         raise InvalidArgument(f"{x!r} is indexed from the end, and the size of axis {axis} is not known")
     low, high, _ = part.indices(size) if size is not None else (part.start or 0, part.stop, 1)
@@ -101,7 +103,7 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
     node = _node.apply("slice", x, axes=(axis,), **args)
     length = None if high is None else high - low
     sizes = None if x.sizes is None else [length if i == axis else each for i, each in enumerate(x.sizes)]
-    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype)
+    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype, device=x.device)
 
 
 class NewAxis:

@@ -197,7 +197,7 @@ def _brought(value: np.ndarray, layout: str | None) -> DataNode:
             f"a constant of shape {value.shape} outside of a pipeline; expected it in the function or the `with` block "
             "that defines one"
         )
-    kept = np.ascontiguousarray(value)
+    kept = np.ascontiguousarray(value, np.float32 if value.dtype == np.float64 else None)
     batch = np.broadcast_to(kept, (pipeline.max_batch_size, *kept.shape))
 
     # It does not refer to the pipeline: the thread that feeds a pipeline would keep it alive.
@@ -210,8 +210,14 @@ def _brought(value: np.ndarray, layout: str | None) -> DataNode:
 
 
 def node_of(value: Any) -> DataNode:
-    """Returns `value` if it is a node, else a constant."""
-    return value if isinstance(value, DataNode) else constant(value)
+    """Returns `value` if it is a node, else a constant. An array of int64 becomes int32 if its numbers allow it, as in
+    DALI."""
+    if isinstance(value, DataNode):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype == np.int64:
+        narrow = value.astype(np.int32)
+        value = narrow if np.array_equal(narrow, value) else value
+    return constant(value)
 
 
 def _broadcast(a: DataNode, b: DataNode) -> Sizes | None:
@@ -251,14 +257,16 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
 def quotient(a: Any, b: Any) -> DataNode:
     """Returns a // b as in DALI: whole numbers round towards zero; if either has a fraction, it is a / b."""
     a, b = node_of(a), node_of(b)
-    if any(each.dtype in ("float16", "float32") for each in (a, b)):
+    if any(each.dtype in ("float16", "float32", "float64") for each in (a, b)):
         return binary("div", a, b)
     down = binary("floordiv", a, b)
     if down.dtype in ("bool", "uint8"):
         return down
     rest = apply("sub", a, apply("mul", down, b))
     negative = apply("bitwise_xor", apply("lt", a, 0), apply("lt", b, 0))
-    up = apply("cast", apply("bitwise_and", apply("ne", rest, 0), negative), dtype="int32")
+    # A bool takes the other side's type, which may be that of bytes if it is not known here.
+    correction = "bool" if down.dtype is None else "int32"
+    up = apply("cast", apply("bitwise_and", apply("ne", rest, 0), negative), dtype=correction)
     return DataNode(
         apply("add", down, up), layout=down.layout, sizes=down.sizes, dtype=down.dtype, device=down.device
     )
