@@ -288,3 +288,27 @@ def test_a_list_of_arrays_that_cannot_be_read_is_named(tmp_path):
     for name, kind, words in ("none", leat.NotFound, "No such file"), ("latin.txt", leat.InvalidArgument, "UTF-8"):
         with pytest.raises(kind, match=f"fn.readers.numpy: file_list = '{tmp_path / name}': .*{words}"):
             graph_of(lambda name=name: fn.readers.numpy(file_list=str(tmp_path / name)))
+
+
+def test_a_list_of_numbers_beside_a_list_of_nodes_is_an_input_of_every_call():
+    def windows(anchor=(2, 3), shape=(4, 5)):
+        images = [fn.external_source(lambda: np.zeros((1, 9, 9, 3), np.uint8), layout="HWC") for _ in range(2)]
+        return tuple(fn.slice(images, list(anchor), list(shape), normalized_anchor=False, normalized_shape=False))
+
+    shapes = [each.shape for each in pipeline_def(windows, batch_size=1)()._next()]
+    assert shapes == [(1, 5, 4, 3)] * 2
+
+
+def test_lists_of_inputs_have_one_length():
+    x = fn.external_source(lambda: 1)
+    with pytest.raises(leat.InvalidArgument, match=r"fn\.cast_like: lists of 2 and 3 inputs; .*arguments\.py"):
+        fn.cast_like([x, x], [x, x, x])
+
+
+def test_an_input_that_is_given_by_name_does_not_take_the_place_of_another():
+    x = fn.external_source(lambda: 1, layout="HWC")
+    with pytest.raises(TypeError, match=r"fn\.slice: the input shape_input is given without anchor"):
+        fn.slice(x, shape_input=np.array([1, 2]))
+    with pytest.raises(TypeError, match=r"fn\.slice: the input shape_input is given without anchor"):
+        fn.slice(x, anchor=None, shape_input=x)
+    fn.slice(x, shape_input=[4, 4], anchor=[0, 0])

@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,12 +200,10 @@ def operator(
         @says_line
         @functools.wraps(function)
         def call(*given: Any, **kwargs: Any) -> Any:
-            sets = next((len(each) for each in given if isinstance(each, (list, tuple)) and _has_node(each)), None)
-            if sets is not None:
-                parts = [each if isinstance(each, (list, tuple)) else [each] * sets for each in given]
-                return [call(*each, **kwargs) for each in zip(*parts)]
+            if any(_has_node(each) for each in given):
+                return [call(*each, **kwargs) for each in _input_sets(where, given)]
             refuse_unknown(where, kwargs, [*known, *inputs])
-            given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if kwargs.get(each) is not None))
+            given = _with_named(where, given, kwargs, inputs)
             kwargs = {key: _plain(value) for key, value in _without_none(where, kwargs, defaults).items()}
             if not variadic and not len(inputs) - optional_inputs <= len(given) <= len(inputs):
                 raise TypeError(f"{where} takes {len(inputs)} inputs, not {len(given)}")
@@ -233,6 +231,30 @@ def operator(
     return decorate
 
 
+def _input_sets(where: str, given: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """Returns the inputs of each call, from lists of nodes; any other input, such as a list of numbers, is that of all
+    calls."""
+    lengths = {len(each) for each in given if _has_node(each)}
+    if len(lengths) > 1:
+        raise InvalidArgument(
+            f"{where}: lists of {' and '.join(map(str, sorted(lengths)))} inputs; expected lists of one length, since "
+            "the operator is applied to the first of each, then to the second, and so on"
+        )
+    (count,) = lengths
+    return zip(*(each if _has_node(each) else [each] * count for each in given))
+
+
+def _with_named(where: str, given: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[str]) -> Sequence[Any]:
+    """Returns the inputs with those that are given by name, which are taken out of `kwargs`."""
+    further = [kwargs.pop(each, None) for each in inputs[len(given) :]]
+    while further and further[-1] is None:
+        further.pop()
+    left_out = next((name for name, each in zip(inputs[len(given) :], further) if each is None), None)
+    if left_out is not None:
+        raise TypeError(f"{where}: the input {inputs[len(given) + len(further) - 1]} is given without {left_out}")
+    return (*given, *further)
+
+
 def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments without those that are None, which stands for the default of an optional argument."""
     for name, value in kwargs.items():
@@ -250,15 +272,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _has_node(values: Any) -> bool:
-    return any(isinstance(each, DataNode) for each in values)
+def _has_node(value: Any) -> bool:
+    """True for a list with a node in it."""
+    return isinstance(value, (list, tuple)) and any(isinstance(each, DataNode) for each in value)
 
 
 def _input(where: str, i: int, value: Any) -> DataNode:
     if isinstance(value, DataNode):
         return value
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)) or isinstance(value, (list, tuple)) and value:
-        return _node.constant(value)
+        return _node.node_of(value)
     hint = ": a reader returns several outputs" if isinstance(value, (tuple, list)) else ""
     raise PipelineError(f"{where}: input {i} is {type(value).__name__} {value!r:.60}; expected a node{hint}")
 
