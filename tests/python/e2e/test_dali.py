@@ -331,3 +331,15 @@ def test_the_types_of_outputs_are_checked(ten):
     assert steps(good, 1) == [[0, 1]]
     with pytest.raises(leat.InvalidArgument, match="output 0 is int32; expected DALIDataType.FLOAT"):
         labels_of(ten, batch_size=2, output_dtype=types.FLOAT)._next()
+
+
+def test_jobs_over_values_of_this_process_draw_numbers_of_their_own():
+    @pipeline_def(batch_size=4, seed=3)
+    def noises():
+        first = fn.noise.gaussian(fn.external_source(lambda: np.zeros((4, 500), np.float32), dtype=types.FLOAT, ndim=1))
+        between = fn.python_function(first, function=np.zeros_like)
+        return first, fn.noise.gaussian(between)
+
+    first, second = (np.array(each) for each in noises()._next())
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.1
+    assert abs(np.std(second) - 1) < 0.1

@@ -48,17 +48,22 @@ class Settings:
     def of_reader(self, place: int, reader: Any) -> Settings:
         """Returns the settings for the job of one of several readers: with its shards, and random numbers of its
         own."""
-        seed = self.seed
-        if place > 0:
-            seed = int.from_bytes(hashlib.sha256(f"reader {place} of {seed}".encode()).digest()[:8], "little")
         return Settings(
             rows=self.rows,
             shard=reader.shard_id,
             shards=reader.num_shards,
-            seed=seed,
+            seed=self._another_seed(f"reader {place}") if place > 0 else self.seed,
             name=self.name,
             ahead=self.ahead,
         )
+
+    def seed_at(self, time: int) -> int:
+        """Returns the seed of the job over values of this process at a time. Its samples and operators may have the
+        numbers of another job's: with one seed for both they would draw the same."""
+        return self._another_seed(f"stage {time}") if time > 0 else self.seed
+
+    def _another_seed(self, of: str) -> int:
+        return int.from_bytes(hashlib.sha256(f"{of} of {self.seed}".encode()).digest()[:8], "little")
 
     @property
     def block(self) -> range:
@@ -251,7 +256,7 @@ class FedStage:
             lambda forms: shared.job(
                 self._stage.pipeline(settings.name, types, self._source, forms),
                 batch=settings.rows * settings.shards,
-                seed=settings.seed,
+                seed=settings.seed_at(self._stage.time),
                 shuffle="sequential",
                 last_batch="drop",
             )
