@@ -192,6 +192,43 @@ def test_one_of_no_magnitude_takes_no_bin():
     np.testing.assert_array_equal(output(lambda x: upside_down(x, magnitude_bin=3)), IMAGES[:, ::-1])
 
 
+def test_a_shape_that_is_not_the_images_is_refused():
+    def image():
+        return fn.crop(fn.external_source(lambda: IMAGES, batch=True, layout="HWC", dtype=types.UINT8), crop=(10, 12))
+
+    right = [(10, 12), [10, 12, 3], np.array([10, 12]), types.Constant([10, 12, 3]), None]
+    wrong = [(12, 10), np.array([500, 375, 3]), types.Constant([10, 13])]
+    for apply in (
+        lambda shape: rand_augment.rand_augment(image(), 1, 2, shape=shape),
+        lambda shape: trivial_augment.trivial_augment_wide(image(), shape=shape),
+        lambda shape: auto_augment.auto_augment(image(), shape=shape),
+    ):
+        for shape in right:
+            apply(shape)
+        apply(image().shape())
+        apply([image().shape()[0], 12])
+        for shape in wrong:
+            with pytest.raises(leat.InvalidArgument, match="shape = .* and its input has (height|width).*expected the"):
+                apply(shape)
+
+
+def test_parameters_have_the_types_of_dalis_constants():
+    @augmentation(mag_range=np.array([3, 90]))
+    def parameter_alone(data, parameter):
+        return fn.reshape(parameter, shape=(1,))
+
+    def drawn():
+        return fn.random.uniform(values=[1, 1], dtype=types.INT32)
+
+    kinds = {np.asarray: np.int32, np.float16: np.float16, np.float64: np.float32, np.uint8: np.uint8}
+    for made, wanted in kinds.items():
+        one = parameter_alone.augmentation(mag_to_param=made)
+        constant = output(lambda x, one=one: one(x, magnitude_bin=1))
+        varying = output(lambda x, one=one: one(x, magnitude_bin=drawn()))
+        assert (constant.dtype, varying.dtype) == (wanted, wanted)
+        assert constant.ravel().tolist() == varying.ravel().tolist() == [90] * BATCH
+
+
 # --- Choosing -------------------------------------------------------------------------------------------------------
 
 

@@ -23,9 +23,30 @@ def automatic(
     **args: Any,
 ) -> DataNode:
     """Applies the operator of `leat.fn` with DALI's arguments; `share`: max_translate_rel if only `shape` is given."""
+    if shape is not None:
+        _check_shape(op, data, shape)
     if shape is not None and max_translate_abs is None and max_translate_rel is None:
         max_translate_rel = share
     return augmented(op, op, data, fill_value, interp_type, max_translate_abs, max_translate_rel, seed, **args)
+
+
+def _check_shape(where: str, data: Any, shape: Any) -> None:
+    """Raises InvalidArgument if a constant `shape` is not that of the images: workers take fractions of the latter."""
+    sizes = data.sizes if isinstance(data, DataNode) else None
+    if isinstance(shape, DataNode):
+        node = shape.node
+        while node.op == "cast":
+            node = node._operation.inputs[0]
+        given = node._operation.args["values"] if node.op == "constant" else []
+    else:
+        given = [] if _node.holds_nodes(shape) else _args.numbers(f"{where}: shape", shape)
+    known = zip(("height", "width"), given, sizes or ())
+    wrong = [f"{name} {size}" for name, number, size in known if size is not None and number != size]
+    if wrong:
+        raise InvalidArgument(
+            f"{where}: shape = {shape!r:.60}, and its input has {' and '.join(wrong)}; expected the input's shape: "
+            "workers move images by fractions of their own sizes"
+        )
 
 
 def augmented(

@@ -215,8 +215,12 @@ class Augmentation:
         return _looked_up(self.name, [self.parameter_of(each) for each in magnitudes], place)
 
 
+# A constant of 64 bits has 32 in DALI.
+_CONSTANTS = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+
+
 def _typed(numbers: np.ndarray) -> np.ndarray:
-    return numbers.astype(np.float32) if numbers.dtype.kind == "f" else numbers
+    return numbers.astype(_CONSTANTS.get(numbers.dtype.name, numbers.dtype))
 
 
 def _looked_up(name: str, parameters: list[np.ndarray], place: DataNode) -> DataNode:

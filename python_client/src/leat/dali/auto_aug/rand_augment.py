@@ -33,8 +33,8 @@ def rand_augment(
 
     Args:
         data: uint8 images, HWC.
-        shape: the images' shape: if given, translations are fractions of it. Any value does, since workers see the
-            image.
+        shape: the images' shape: if given, translations are fractions of the images' own sizes, which workers see. A
+            node is taken to be that shape; numbers are checked where the sizes are known.
         fill_value: fills the area outside the image; None: the nearest pixel of its edge.
     """
     place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
