@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from leat._graphs.operators import nearest
 from leat.dali import _refused, types
+from leat.dali._definition import PIPELINE_ARGUMENTS, pipeline_def
 from leat.errors import Error, one_line
 
 # A bound, since a script is read whole.
@@ -178,6 +179,21 @@ def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[...,
                 yield f"{name}: {argument} = {word}; Leat takes one filter here, interp_type"
 
 
+def _of_plain_call(node: ast.Call, name: str, value: Any) -> Iterator[str]:
+    """Yields a message for each argument by name that a function or class outside of fn and ops does not have."""
+    if not (inspect.isfunction(value) or inspect.isclass(value)):
+        return
+    parameters = inspect.signature(value).parameters
+    known = list(parameters)
+    if value is pipeline_def:
+        known += PIPELINE_ARGUMENTS
+    elif any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    for keyword in node.keywords:
+        if keyword.arg is not None and keyword.arg not in known:
+            yield f"{name} has no argument {keyword.arg!r}{nearest(keyword.arg, known)}"
+
+
 def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.expr) -> Iterator[str]:
     """Yields a message for a constant of DALI's types, or each of a list of them, that the argument does not take."""
     if isinstance(value, (ast.List, ast.Tuple)):
@@ -275,8 +291,10 @@ def findings(text: str) -> list[Finding]:
         elif isinstance(node, ast.Call):
             name = script.name_of(node.func)
             value = None if name is None else _looked_up(name)[0]
-            if name is not None and _is_operator(value):
-                found |= {Finding(node.lineno, reason) for reason in _of_call(script, node, name, value)}
+            if name is not None:
+                plain = _of_plain_call(node, name, value)
+                reasons = _of_call(script, node, name, value) if _is_operator(value) else plain
+                found |= {Finding(node.lineno, reason) for reason in reasons}
     return sorted(found)
 
 
