@@ -230,6 +230,23 @@ def test_a_function_may_take_constants_alone():
     assert alone.tolist() == [[-0.5], [-0.5]]
 
 
+@pytest.mark.parametrize(
+    ("function", "batch_processing", "words"),
+    [
+        (lambda samples: samples[:1], True, "output 0 has 1 samples; expected 2, as the batch has"),
+        (lambda samples: [np.int32(1), np.float32(2)], True, "the samples of output 0 are of float32 and int32"),
+        (lambda x: x if x[0] else x.astype(np.int64), False, "the samples of output 0 are of int32 and int64"),
+    ],
+)
+def test_a_function_gives_as_many_samples_as_the_batch_has_and_all_of_one_type(function, batch_processing, words):
+    def called():
+        x = fn.external_source(lambda: np.int32([[0], [1]]))
+        return fn.python_function(x, function=function, batch_processing=batch_processing)
+
+    with pytest.raises(leat.InvalidArgument, match=words):
+        values_of(called)
+
+
 def test_a_value_without_elements_is_refused_by_name_where_a_worker_needs_it():
     def empty():
         return fn.external_source(lambda: np.zeros((2, 0, 4), np.uint8)) + 1

@@ -13,10 +13,19 @@ from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
 
+_WHERE = "fn.python_function"
 
-def _batch(samples: Any) -> Any:
+
+def _batch(output: int, samples: Any, rows: int) -> Any:
     """Returns an array with a batch axis, or a list of arrays if shapes differ."""
     arrays = [np.asarray(each) for each in samples]
+    if len(arrays) != rows:
+        raise InvalidArgument(f"{_WHERE}: output {output} has {len(arrays)} samples; expected {rows}, as the batch has")
+    kinds = sorted({each.dtype.name for each in arrays})
+    if len(kinds) > 1:
+        raise InvalidArgument(
+            f"{_WHERE}: the samples of output {output} are of {' and '.join(kinds)}; expected one type in a batch"
+        )
     return np.stack(arrays) if len({each.shape for each in arrays}) == 1 else arrays
 
 
@@ -29,23 +38,22 @@ def python_function(
     output_layouts: Any = None,
 ) -> Any:
     """Applies a function of this process to each sample, or with batch_processing to lists of samples."""
-    where = "fn.python_function"
     batch_size = _current.pipeline().max_batch_size  # a function that held the pipeline would keep it alive
 
     def results_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
         result = function(*given)
         results = result if isinstance(result, tuple) else () if result is None else (result,)
         if len(results) != num_outputs:
-            raise InvalidArgument(f"{where}: {function!r:.60} gave {len(results)} values; expected {num_outputs}")
+            raise InvalidArgument(f"{_WHERE}: {function!r:.60} gave {len(results)} values; expected {num_outputs}")
         return results
 
     def call(batches: list[Any]) -> list[Any]:
         arrays = [each if isinstance(each, list) else np.asarray(each) for each in batches]
-        if batch_processing:
-            return [_batch(part) for part in results_of(tuple(map(list, arrays)))]
         count = len(arrays[0]) if arrays else batch_size
+        if batch_processing:
+            return [_batch(i, part, count) for i, part in enumerate(results_of(tuple(map(list, arrays))))]
         rows = [results_of(tuple(each[row] for each in arrays)) for row in range(count)]
-        return [_batch([row[i] for row in rows]) for i in range(num_outputs)]
+        return [_batch(i, [row[i] for row in rows], count) for i in range(num_outputs)]
 
     layouts = [""] * num_outputs if output_layouts is None else output_layouts
     nodes = _node.consumer_call(call, input, num_outputs, layouts, preserve=num_outputs == 0)
