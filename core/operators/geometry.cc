@@ -126,6 +126,8 @@ TypesOr InferSlice(Node* node, Inputs inputs) {
           part.size() < 1 ? "at least one" : "a slice inside it");
     side = part.size();
   }
+  // The numbers fill the result, whose last axis may be sliced, too.
+  if (policy == "pad") RETURN_IF_ERROR(WantFill(*node, "fill_values", shape));
   return OneTensor(inputs[0].dtype, std::move(shape));
 }
 

@@ -156,13 +156,14 @@ class Slice final : public OperatorKernel {
 
  private:
   // Returns the part of `part` that lies inside the input, as a box of the
-  // result.
+  // result. An empty box is all zeros: its begin may be far away.
   static Box Inside(const Box& part, const Tensor& in) {
     Box inside = part;
     for (int axis = 0; axis < in.rank; ++axis) {
       const int64_t begin = std::max<int64_t>(part.at[axis], 0);
       const int64_t end =
           std::min(part.at[axis] + part.extent[axis], in.dims[axis]);
+      if (end <= begin) return {};
       inside.at[axis] = begin - part.at[axis];
       inside.extent[axis] = end - begin;
     }
