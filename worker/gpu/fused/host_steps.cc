@@ -23,6 +23,22 @@ absl::Status RunHostKernel(const OperatorKernel& kernel,
   return kernel.Run(call, result);
 }
 
+// As in RowProgram, a chosen value of the result's type and shape is copied: a
+// NaN of float16 keeps its bits.
+absl::Status RunWhere(const WhereStep& where, const SampleRng& rng,
+                      const std::vector<Tensor>& values, const Tensor& out) {
+  const bool first = values[where.condition].data[0] != std::byte{0};
+  const Tensor& chosen = values[first ? where.a : where.b];
+  if (chosen.dtype == out.dtype && chosen.rank == out.rank &&
+      chosen.dims == out.dims) {
+    memcpy(out.data, chosen.data, out.bytes());
+    return absl::OkStatus();
+  }
+  const Tensor* const inputs[] = {&values[where.condition], &values[where.a],
+                                  &values[where.b]};
+  return RunHostKernel(*where.kernel, {inputs, {}, rng}, out);
+}
+
 }  // namespace
 
 std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample) {
@@ -51,9 +67,7 @@ absl::Status RunHostStep(const Step& step, Whose whose, const RowInput& input,
     const Tensor& of = scratch->samples[Whose::kPartner].values[partner->input];
     memcpy(out, of.data, of.bytes());
   } else if (const auto* where = std::get_if<WhereStep>(&step.what)) {
-    const Tensor* const inputs[] = {&values[where->condition],
-                                    &values[where->a], &values[where->b]};
-    return RunHostKernel(*where->kernel, {inputs, {}, rng}, values[step.node]);
+    return RunWhere(*where, rng, values, values[step.node]);
   } else if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
     absl::InlinedVector<const Tensor*, 4> inputs, args;
     for (const uint32_t value : kernel->inputs)
