@@ -386,8 +386,10 @@ absl::Status RowProgram::Run(
 
 std::vector<NodeDraw> RowProgram::Draws(const RowInput& input,
                                         Scratch& scratch) const {
-  Scratch::State& state = *scratch.state();
-  return Execution(*state_, input, state, state.row).Draws();
+  std::vector<NodeDraw> draws =
+      Execution(*state_, input, *scratch.state(), scratch.state()->row).Draws();
+  scratch.EndRow();
+  return draws;
 }
 
 bool RowProgram::draws_need_fields() const {

@@ -154,6 +154,40 @@ TEST(Draws, OperationsAreNamed) {
   EXPECT_THAT(texts, Contains(HasSubstr("rotate(")));
 }
 
+TEST(Draws, WhatEarlierRowsHaveLeftMakesNoneUnknown) {
+  const Runner whole(ChainOf({{"rotate", {}, {{"angle", Value(10.0)}}},
+                              {"random_crop", {}, {}},
+                              {"resize", {}, {{"size", Ints{8}}}}}),
+                     1, false);
+  // The two files need memory in different places.
+  const std::string turned =
+      leat::testing::MakeJpeg({.width = 200, .height = 200, .orientation = 6});
+  const std::string plain =
+      leat::testing::MakeJpeg({.width = 300, .height = 300});
+  const auto is_known = [&](const std::string& jpeg, Scratch* scratch) {
+    StoredSample stored = StoredImage({}, 7);
+    stored.fields[0].bytes = AsSpan(jpeg);
+    const auto draws =
+        whole.program->Draws({.seed = 1, .fields = stored.fields}, *scratch);
+    return draws.at(0).unknown.empty();
+  };
+  const auto are_enough = [&](uint64_t bytes) {
+    Scratch one({.max_scratch_bytes = bytes});
+    Scratch other({.max_scratch_bytes = bytes});
+    return is_known(turned, &one) && is_known(plain, &other);
+  };
+  uint64_t low = 1000, high = 10'000'000;
+  while (low + 1 < high) {
+    const uint64_t middle = (low + high) / 2;
+    (are_enough(middle) ? high : low) = middle;
+  }
+  Scratch used({.max_scratch_bytes = high});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(is_known(turned, &used));
+    EXPECT_TRUE(is_known(plain, &used));
+  }
+}
+
 TEST(Draws, OfADamagedRecordSayWhy) {
   const std::string jpeg = "no image at all";
   Runner runner(ChainOf({{"random_resized_crop", {}, {{"size", Ints{8, 8}}}}}),
