@@ -58,14 +58,13 @@ LEAT_PIXEL void NoiseThread(uint64_t rows, uint32_t thread, uint32_t index) {
                                            : row.pepper,
                       dtype, to);
   }
-  float value = ValueAs<float>(LoadValue(from, dtype));
-  if (row.kind == NoiseKind::kNormal)
-    value = WithNormal(row, thread, value);
-  else if (row.factor > 0)
-    value = Shot(value, row.factor, NoisePair(row, thread));
+  if (row.kind == NoiseKind::kShot && !(row.factor > 0))
+    return CopyStored(from, dtype, to);
+  const float value = ValueAs<float>(LoadValue(from, dtype));
   StoreValue(
-      ValueOf(row.kind == NoiseKind::kNormal || row.factor > 0 ? OneNan(value)
-                                                               : value),
+      ValueOf(OneNan(row.kind == NoiseKind::kNormal
+                         ? WithNormal(row, thread, value)
+                         : Shot(value, row.factor, NoisePair(row, thread)))),
       dtype, to);
 }
 

@@ -198,6 +198,10 @@ class ShotNoise : public Noise {
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const double given, factor_.In(call));
     const auto factor = static_cast<float>(given);
+    if (!(factor > 0)) {  // a float would lose digits of integers
+      memcpy(result.data, call.inputs[0]->data, result.bytes());
+      return absl::OkStatus();
+    }
     std::optional<EventsOfBytes> own;
     if (bytes_ && !events_) own.emplace(factor);
     const EventsOfBytes* const events = !bytes_   ? nullptr
@@ -205,7 +209,7 @@ class ShotNoise : public Noise {
                                                   : &*own;
     InBlocks(call, result, 2,
              [&](float* values, size_t count, const uint32_t* words) {
-               for (size_t i = 0; factor > 0 && i < count; ++i)
+               for (size_t i = 0; i < count; ++i)
                  values[i] = OneNan(
                      factor * Events(events, values[i], factor, &words[2 * i]));
              });

@@ -338,6 +338,21 @@ TEST(Stages, NansThatAreComputedAreTheSameOnEveryProcessor) {
 }
 
 // A value that is an output and is read again, two outputs, or only reshaped.
+TEST(Stages, ShotNoiseOfFactor0KeepsAllDigits) {
+  const Graph graph = Behind({{"lookup_table",
+                               {},
+                               {{"keys", Ints{0}},
+                                {"values", std::vector<double>{16777217}},
+                                {"default_value", Value(20000003.0)},
+                                {"dtype", Value(std::string("int32"))}}},
+                              {"noise_shot", {}, {{"factor", Value(0.0)}}}});
+  const auto checked = Check(graph);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  StagedRunner gpu(*checked, 5);
+  ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+  EXPECT_EQ(CompareRows(graph, gpu, 5, Images(), 0), 5);
+}
+
 TEST(Stages, OutputsMayBeReadAgain) {
   Graph graph = Behind({{"invert", {}, {}},
                         {"brightness", {}, {{"brightness", Value(2.0)}}},

@@ -218,6 +218,8 @@ TEST(ShotNoise, KeepsZerosAndTheImageAtFactorZero) {
   const auto noisy = Computed("noise_shot", {}, {image}).Values<uint8_t>();
   EXPECT_EQ(noisy[0] + noisy[1], 0);
   EXPECT_EQ(Computed("noise_shot", {{"factor", Value(0.0)}}, {image}), image);
+  const Array large = Array::Of<int64_t>({2}, {(int64_t{1} << 53) + 1, -3});
+  EXPECT_EQ(Computed("noise_shot", {{"factor", Value(0.0)}}, {large}), large);
 }
 
 TEST(SaltAndPepper, ReplacesWholePixelsOrValues) {
