@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 extern "C" {
+#include <jerror.h>
 #include <jpeglib.h>
 }
 
@@ -49,24 +50,53 @@ struct Pixels {
   size_t pitch() const { return static_cast<size_t>(width) * channels; }
 };
 
-// Bytes that libjpeg allocated.
 struct Encoded {
   unsigned char* data = nullptr;
-  unsigned long size = 0;
+  size_t size = 0;
 
   ~Encoded() { free(data); }
 };
+
+// Where libjpeg writes. Its own manager of memory would leave the caller with
+// memory that it has freed, if there is no more of it.
+struct Destination {
+  jpeg_destination_mgr manager;  // first: libjpeg hands out a pointer to it
+  Encoded* out;
+};
+
+boolean Enlarge(j_compress_ptr cinfo) {
+  auto* to = reinterpret_cast<Destination*>(cinfo->dest);
+  const size_t used = to->out->size;  // all of it
+  const size_t size = used == 0 ? 4096 : 2 * used;
+  void* const memory = realloc(to->out->data, size);
+  if (memory == nullptr) ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+  to->out->data = static_cast<unsigned char*>(memory);
+  to->out->size = size;
+  to->manager.next_output_byte = to->out->data + used;
+  to->manager.free_in_buffer = size - used;
+  return TRUE;
+}
+void BeginFile(j_compress_ptr cinfo) { Enlarge(cinfo); }
+void EndFile(j_compress_ptr cinfo) {
+  auto* to = reinterpret_cast<Destination*>(cinfo->dest);
+  to->out->size -= to->manager.free_in_buffer;
+}
 
 // Returns false on an error; `error` then says why.
 bool Encode(const Pixels& in, int quality, ErrorState* error, Encoded* out) {
   jpeg_compress_struct cinfo = {};
   cinfo.err = Prepared(error);
+  Destination to = {};
+  to.out = out;
+  to.manager.init_destination = BeginFile;
+  to.manager.empty_output_buffer = Enlarge;
+  to.manager.term_destination = EndFile;
   if (setjmp(error->jump) != 0) {
     jpeg_destroy_compress(&cinfo);
     return false;
   }
   jpeg_create_compress(&cinfo);
-  jpeg_mem_dest(&cinfo, &out->data, &out->size);
+  cinfo.dest = &to.manager;
   cinfo.image_height = static_cast<JDIMENSION>(in.height);
   cinfo.image_width = static_cast<JDIMENSION>(in.width);
   cinfo.input_components = in.channels;
@@ -92,7 +122,7 @@ bool Decode(const Encoded& in, ErrorState* error, const Pixels& out) {
     return false;
   }
   jpeg_create_decompress(&cinfo);
-  jpeg_mem_src(&cinfo, in.data, in.size);
+  jpeg_mem_src(&cinfo, in.data, static_cast<unsigned long>(in.size));
   jpeg_read_header(&cinfo, TRUE);
   cinfo.out_color_space = out.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   cinfo.dct_method = JDCT_ISLOW;
