@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
 #include "core/random/philox.h"
+#include "worker/image/base/working_memory.h"
 #include "worker/image/loops/tensor.h"
 #include "worker/image/operators/kernel.h"
 #include "worker/image/program/row_program.h"
@@ -101,12 +102,13 @@ struct Step {
 uint32_t ValueIndex(const CheckedGraph& graph, const NodeRef& ref);
 size_t NumValues(const CheckedGraph& graph);
 // Sets the reader's outputs in `input` as values, from values[nodes] on.
-// `copies` holds copies of unaligned fields. kDataLoss: a field does not have
-// its type.
+// `copies` holds copies of unaligned fields, in the row's working memory.
+// kDataLoss: a field does not have its type. Others: of WorkingMemory::Reserve.
 absl::Status SetStoredValues(const RowInput& input,
                              std::span<const ValueType> types, size_t nodes,
                              std::vector<Tensor>* values,
-                             std::vector<std::vector<std::byte>>* copies);
+                             std::vector<std::vector<std::byte>>* copies,
+                             WorkingMemory* memory);
 
 // Returns the steps of a graph, each after those that it needs; every node
 // except the reader is in exactly one. `fuse` as in RowProgram::Compile.

@@ -91,7 +91,7 @@ class Execution {
   }
   absl::Status Store() {
     return SetStoredValues(input_, program_.stored, program_.places.size(),
-                           &row_.values, &row_.copies);
+                           &row_.values, &row_.copies, &scratch_);
   }
 
   absl::Status DrawInto(const RandomNode& random, NodeDraw* draw) {

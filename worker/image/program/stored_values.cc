@@ -10,12 +10,13 @@ namespace leat::worker {
 absl::Status SetStoredValues(const RowInput& input,
                              std::span<const ValueType> types, size_t nodes,
                              std::vector<Tensor>* values,
-                             std::vector<std::vector<std::byte>>* copies) {
+                             std::vector<std::vector<std::byte>>* copies,
+                             WorkingMemory* memory) {
   if (input.fields.size() != types.size())
     return Internal("a stored sample of {} fields, want {}",
                     input.fields.size(), types.size());
   alignas(8) static std::byte nothing[8];
-  copies->resize(types.size());
+  if (copies->size() < types.size()) copies->resize(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     const StoredField& field = input.fields[i];
     const ValueType& type = types[i];
@@ -39,7 +40,8 @@ absl::Status SetStoredValues(const RowInput& input,
       return DataLoss("output {} of the reader has {} bytes, want {}", i,
                       field.bytes.size(), value.bytes());
     if (reinterpret_cast<uintptr_t>(value.data) % SizeOf(type.dtype) != 0) {
-      (*copies)[i].assign(field.bytes.begin(), field.bytes.end());
+      RETURN_IF_ERROR(memory->Reserve(field.bytes.size(), &(*copies)[i]));
+      std::copy(field.bytes.begin(), field.bytes.end(), (*copies)[i].begin());
       value.data = (*copies)[i].data();
     }
   }

@@ -81,5 +81,36 @@ TEST(Scratch, MemoryOfALargeImageIsNotKept) {
   EXPECT_EQ(scratch.state()->held(), small);
 }
 
+// A field that is not aligned to its elements is copied.
+TEST(Scratch, CopiesOfStoredValuesAreWorkingMemory) {
+  Graph graph;
+  graph.nodes = {
+      {"readers.numpy", {}, {{"path", Value(std::string("/none.npy"))}}},
+      {"slice", {{0, 0}}, {{"start", Ints{7}}, {"shape", Ints{1}}}}};
+  graph.outputs = {{"one", {1, 0}}};
+  const int64_t count = 50'000;
+  const ValueType type{ValueType::Kind::kTensor, DType::kInt64, {count}};
+  const auto checked = Check(graph, std::span(&type, 1));
+  ASSERT_TRUE(checked.ok()) << Message(checked.status());
+  const auto program = RowProgram::Compile(*checked);
+  ASSERT_TRUE(program.ok());
+  std::vector<std::byte> bytes(8 * count + 1);
+  bytes[8 * 7 + 1] = std::byte{5};
+  const StoredField field{std::span(bytes).subspan(1), {}};
+  int64_t one = 0;
+  const std::span<std::byte> output =
+      std::as_writable_bytes(std::span(&one, 1));
+  const auto run = [&](Scratch* scratch) {
+    return (*program)->Run({.seed = 1, .fields = std::span(&field, 1)},
+                           *scratch, std::span(&output, 1));
+  };
+  Scratch scratch({.kept_scratch_bytes = 200'000});
+  ASSERT_TRUE(run(&scratch).ok());
+  EXPECT_EQ(one, 5);
+  EXPECT_TRUE(scratch.state()->row.copies.empty());
+  Scratch small({.max_scratch_bytes = 200'000});
+  EXPECT_EQ(run(&small).code(), absl::StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace leat::worker
