@@ -52,6 +52,16 @@ struct Class {
   uint64_t first_file = 0;
 };
 
+absl::Status Changed(const std::string& path, std::string_view how) {
+  return WithFault(
+      FailedPrecondition("{} changed after indexing: {}", path, how),
+      Fault::kObject);
+}
+
+absl::Status NoFile(const std::string& path) {
+  return Changed(path, "it is not a file any more");
+}
+
 class ImageFolderSource final : public FormatSource {
  public:
   // The index must be that of `options`.
@@ -87,8 +97,8 @@ class ImageFolderSource final : public FormatSource {
                                 const std::string& path);
   void LookWhetherCopy() const;
   // Sets `*stale` to whether it failed because the file server does not know
-  // the file any more.
-  absl::Status ReadFile(uint64_t index, const std::string& path,
+  // the file any more. `again`: so did the first try.
+  absl::Status ReadFile(uint64_t index, const std::string& path, bool again,
                         std::byte* bytes, bool* stale) const;
 
   const AllowedReads* allowed_ = nullptr;  // the storage's, which outlives this
@@ -186,15 +196,25 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
   std::shared_ptr<std::byte[]> bytes =
       std::make_shared_for_overwrite<std::byte[]>(size + sizeof(int32_t));
   bool stale = false;
-  absl::Status status = ReadFile(index, path, bytes.get(), &stale);
-  // A file that the server has forgotten is looked up by its name, once.
-  if (stale) status = ReadFile(index, path, bytes.get(), &stale);
+  absl::Status status =
+      ReadFile(index, path, /*again=*/false, bytes.get(), &stale);
+  // A file that the server has forgotten is looked up by its name, once. If it
+  // stays so, the mount is at fault, and not the file.
+  if (stale) {
+    status = ReadFile(index, path, /*again=*/true, bytes.get(), &stale);
+    if (stale) status = WithFault(status, Fault::kWorker);
+  }
   RETURN_IF_ERROR(status);
   return WithLabel(std::move(bytes), size, ClassOf(index).label);
 }
 
 absl::Status ImageFolderSource::CannotOpen(int error,
                                            const std::string& path) const {
+  // A socket cannot be opened, nor a device whose driver is not there.
+  struct stat info;
+  if (error == ENXIO && stat(path.c_str(), &info) == 0 &&
+      !S_ISREG(info.st_mode))
+    return NoFile(path);
   if ((error == ENOENT || error == ENOTDIR) && FolderIsThere(root_))
     return WithFault(NotFound("{} was removed after indexing", path),
                      Fault::kObject);
@@ -205,15 +225,10 @@ absl::Status ImageFolderSource::CannotOpen(int error,
 absl::Status ImageFolderSource::CheckFile(const File& file,
                                           const struct stat& info,
                                           const std::string& path) {
-  const auto changed = [&](std::string_view how) {
-    return WithFault(
-        FailedPrecondition("{} changed after indexing: {}", path, how),
-        Fault::kObject);
-  };
-  if (!S_ISREG(info.st_mode)) return changed("it is not a file any more");
+  if (!S_ISREG(info.st_mode)) return NoFile(path);
   if (static_cast<uint64_t>(info.st_size) != file.bytes)
-    return changed(fmt::format("it has {} bytes, the index says {}",
-                               info.st_size, file.bytes));
+    return Changed(path, fmt::format("it has {} bytes, the index says {}",
+                                     info.st_size, file.bytes));
   const int64_t modified_ns =
       NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   int64_t first = kNotSeen;
@@ -221,13 +236,14 @@ absl::Status ImageFolderSource::CheckFile(const File& file,
           .compare_exchange_strong(first, modified_ns) ||
       first == modified_ns)
     return absl::OkStatus();
-  return changed(
-      fmt::format("its time of change is {} ns, was {}", modified_ns, first));
+  return Changed(path, fmt::format("its time of change is {} ns, was {}",
+                                   modified_ns, first));
 }
 
 absl::Status ImageFolderSource::ReadFile(uint64_t index,
-                                         const std::string& path,
+                                         const std::string& path, bool again,
                                          std::byte* bytes, bool* stale) const {
+  *stale = false;
   absl::call_once(looked_, [this] { LookWhetherCopy(); });
   const File& file = files_[index];
   const auto failed = [&](int error, std::string_view what) {
@@ -239,7 +255,11 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
   RETURN_IF_ERROR(
       allowed_->Open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK, path, &opened));
   const Fd fd(opened);
-  if (fd.get() < 0) return CannotOpen(errno, path);
+  if (fd.get() < 0) {
+    const int error = errno;
+    *stale = again && error == ESTALE;
+    return CannotOpen(error, path);
+  }
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return failed(errno, "read");
   RETURN_IF_ERROR(CheckFile(file, info, path));
@@ -249,11 +269,8 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed(errno, "read");
     if (got == 0)
-      return WithFault(
-          FailedPrecondition(
-              "{} changed after indexing: it ends at byte {} of {}", path, at,
-              file.bytes),
-          Fault::kObject);
+      return Changed(path,
+                     fmt::format("it ends at byte {} of {}", at, file.bytes));
     at += static_cast<uint64_t>(got);
   }
   // A file that was written to meanwhile is a mixture of two files.

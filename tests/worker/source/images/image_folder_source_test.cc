@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,6 +138,22 @@ TEST_F(ImageFolderTest, APipeInAFilesPlaceDoesNotHang) {
   fs::remove(file);
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   EXPECT_TRUE(absl::IsFailedPrecondition(source->Read(0).status()));
+}
+
+// A worker's fault is never final: the row would be asked for again for ever.
+TEST_F(ImageFolderTest, ASocketInAFilesPlaceIsTheFilesFault) {
+  const std::string file = dir_.Write("a/1.jpg", "x");
+  const auto source = Open(Index());
+  fs::remove(file);
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(file.size(), sizeof address.sun_path);
+  file.copy(address.sun_path, file.size());
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const absl::Status status = source->Read(0).status();
+  close(fd);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(FaultOf(status), Fault::kObject) << status;
 }
 
 TEST_F(ImageFolderTest, AFileOverTheLimitIsRefused) {

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -15,16 +14,15 @@
 #include "core/cluster/fault.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/worker/source/storage/local/stale_reads.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/storage/storage.h"
 
-namespace {
-std::atomic<int> stale_reads{0};
-}  // namespace
+std::atomic<int> leat::worker::stale_reads{0};
 
 extern "C" ssize_t pread(int fd, void* into, size_t size, off_t at) {
-  if (stale_reads > 0) {
-    --stale_reads;
+  if (leat::worker::stale_reads > 0) {
+    --leat::worker::stale_reads;
     errno = ESTALE;
     return -1;
   }
