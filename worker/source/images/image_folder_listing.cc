@@ -38,6 +38,13 @@ namespace {
 constexpr int kMaxDepth = 64;  // of directories below a class
 using FileId = std::pair<dev_t, ino_t>;
 
+// Returns whether there is nothing under a name: it is gone since it was
+// listed, or it is a link to nothing or to itself.
+bool LeadsNowhere(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP ||
+         error == ENAMETOOLONG;
+}
+
 class Lister {
  public:
   // `root` is the folder on this machine, and `named` is the jobs' name for it.
@@ -131,10 +138,11 @@ class Lister {
           directory, entry.d_name, fmt::format("{}/{}", path, name)));
     struct stat info;
     if (fstatat(directory, entry.d_name, &info, 0) != 0) {
-      // Gone since it was listed, or a link to nothing or to itself: an error
-      // only if the name is an image's.
-      if (!image) return absl::OkStatus();
-      return FileError(errno, "read", fmt::format("{}/{}", path, name));
+      const int error = errno;
+      // Whatever else cannot be examined may be a class, without which the
+      // labels of all after it are others.
+      if (!image && LeadsNowhere(error)) return absl::OkStatus();
+      return FileError(error, "read", fmt::format("{}/{}", path, name));
     }
     if (S_ISDIR(info.st_mode)) {
       RETURN_IF_ERROR(CheckImageName(path, name));

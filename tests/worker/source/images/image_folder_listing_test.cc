@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +173,33 @@ TEST_F(ImageFolderTest, AnUnreadableDirectoryIsNamed) {
   chmod(At("a").c_str(), 0700);
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr(At("a")));
+}
+
+// A class that was left out would change the labels of all after it.
+TEST_F(ImageFolderTest, ALinkThatCannotBeExaminedIsAnErrorThatNamesIt) {
+  TempDir other;
+  other.Write("closed/b/1.jpg", "y");
+  dir_.Write("a/1.jpg", "x");
+  dir_.Write("c/1.jpg", "z");
+  fs::create_symlink("b", At("b"));
+  fs::create_symlink(dir_.path() + "/none", At("d"));
+  fs::create_symlink(dir_.path() + "/a/1.jpg/none", At("e"));
+  EXPECT_THAT(Index().classes, ElementsAre("a", "c"));  // they lead nowhere
+  fs::remove(At("b"));
+  const std::string closed = other.path() + "/closed";
+  fs::create_directory_symlink(closed + "/b", At("b"));
+  EXPECT_THAT(Index().classes, ElementsAre("a", "b", "c"));
+  const bool root = geteuid() == 0;  // which may read everything
+  for (const std::string& path : {dir_.path(), other.path()})
+    chmod(path.c_str(), 0755);
+  chmod(closed.c_str(), 0);
+  limits_.listing_threads = 1;
+  if (root) setfsuid(65534);
+  const absl::Status status = IndexError();
+  if (root) setfsuid(0);
+  chmod(closed.c_str(), 0700);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr(At("b")));
 }
 
 TEST_F(ImageFolderTest, ANameThatIsNotUtf8IsAnErrorThatShowsIt) {
