@@ -281,7 +281,9 @@ absl::StatusOr<Digest> ReadImageFolderIndex(
           return malformed;
         break;
       case stored::v1::ImageFolderIndex::kClassesFieldNumber: {
-        if (!input.ReadVarint32(&length)) return malformed;
+        if (!input.ReadVarint32(&length) ||
+            length > blob.size() - static_cast<size_t>(input.CurrentPosition()))
+          return malformed;
         const auto limit = input.PushLimit(static_cast<int>(length));
         ImageFolderClass proto;
         if (!proto.MergeFromCodedStream(&input) ||

@@ -87,6 +87,21 @@ TEST_F(ImageFolderTest, RandomBytesAreNotAnIndex) {
   }
 }
 
+TEST_F(ImageFolderTest, AnIndexThatIsCutOffIsRefused) {
+  for (const char* name : {"a/1.jpg", "a/2.jpg", "b/1.jpg"})
+    dir_.Write(name, "x");
+  const std::string good = Index().blob;
+  for (size_t size = 0; size < good.size(); ++size) {
+    const auto source =
+        OpenSource(Reader(dir_.path()), good.substr(0, size), limits_);
+    // The first class alone is a whole index, of fewer classes.
+    if (source.ok())
+      EXPECT_EQ((*source)->num_samples(), 2u) << size << " of " << good.size();
+    else
+      EXPECT_TRUE(absl::IsDataLoss(source.status())) << source.status();
+  }
+}
+
 TEST_F(ImageFolderTest, AnIndexThatClimbsOutIsRefused) {
   stored::v1::ImageFolderIndex index;
   index.set_root(dir_.path());
