@@ -59,6 +59,11 @@ class Sorter {
     const std::string_view name = object.name;
     if (name.empty() || (!hidden_ && name.front() == '.'))
       return absl::OkStatus();
+    // Such a name cannot be opened, nor be a class's.
+    if (name.find('\0') != std::string_view::npos) {
+      passed_over_.Add("files with a zero byte in their names", name);
+      return absl::OkStatus();
+    }
     const Parts parts = PartsOf(name);
     if (hidden_ && parts.moves) {
       passed_over_.Add("files with . or .. as a part of their names", name);
@@ -79,7 +84,7 @@ class Sorter {
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(CheckImageName(root_, name));
-    if (parts.empty || name.find('\0') != std::string_view::npos) {
+    if (parts.empty) {
       passed_over_.Add("images with an empty part in their names", name);
       return absl::OkStatus();
     }

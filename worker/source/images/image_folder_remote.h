@@ -4,8 +4,9 @@
 //
 // Keys have no directories: the part of a key up to its first slash below the
 // root is a class, in byte order of these parts. A key with an empty part
-// ("a//b.jpg") has no place in a folder and is skipped with a warning. Files
-// have identities (worker/source/storage) in place of times.
+// ("a//b.jpg"), or with a zero byte, has no place in a folder: it is passed
+// over and counted. Files have identities (worker/source/storage) in place of
+// times.
 #pragma once
 
 #include <memory>

@@ -218,6 +218,16 @@ TEST_F(RemoteImageFolder, KeysWithEmptyPartsArePassedOver) {
               ElementsAre("a/2.jpg 2 0"));
 }
 
+TEST_F(RemoteImageFolder, KeysWithAZeroByteArePassedOver) {
+  server_.Put(std::string("/bucket/d/A\0/1.jpg", 18), "1");
+  server_.Put(std::string("/bucket/d/a/\0.jpg", 17), "1");
+  server_.Put("/bucket/d/a/2.jpg", "2");
+  const BuiltIndex index = Index();
+  EXPECT_THAT(index.classes, ElementsAre("a"));
+  EXPECT_THAT(All(*Opened(index), strlen("s3://bucket/d")),
+              ElementsAre("a/2.jpg 2 0"));
+}
+
 TEST_F(RemoteImageFolder, NoImagesIsAnErrorThatSaysWhatWasLookedFor) {
   EXPECT_EQ(Built().status().code(), Code::kNotFound);
   server_.Put("/bucket/d/a/notes.txt", "1");
