@@ -32,7 +32,7 @@ absl::Status FileSet::Add(std::string_view name, uint64_t size,
                           std::string_view identity) {
   RETURN_IF_ERROR(CheckName(name));
   if (size > UINT64_MAX - total_bytes_)
-    return DataLoss("{}: a size of {} bytes", RedactedUri(name), size);
+    return DataLoss("{}: a size of {} bytes", ToUtf8(RedactedUri(name)), size);
   File file;
   text_ += name;
   file.name_end = text_.size();

@@ -6,9 +6,11 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/storage/storage.h"
+#include "worker/source/index_blob.h"
 
 namespace leat::worker {
 namespace {
@@ -139,6 +141,30 @@ TEST_F(ArrayRecordTest, MalformedChunksAreErrors) {
   const absl::Status status = ReadError(two, 2, 4);
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(Message(status), HasSubstr("has 2 records, the footer says 1"));
+}
+
+TEST_F(ArrayRecordTest, AnErrorAboutAnIndexHasNoSecrets) {
+  const std::string uri = "https://user:secret@host/a?sig=secret";
+  const Node reader = Reader({uri});
+  for (const uint64_t records : {0, 1}) {  // none, and a chunk after the end
+    stored::v1::ArrayRecordHead head;
+    head.set_reader(CanonicalText(reader));
+    head.set_encoded(true);
+    stored::v1::ArrayRecordFile file;
+    file.mutable_file()->set_name(uri);
+    file.mutable_file()->set_bytes(1);
+    file.mutable_file()->set_identity("size=1");
+    file.set_records(records);
+    file.set_group(1);
+    for (const uint64_t offset : {0, 2}) file.add_offsets(offset);
+    BlobWriter blob(limits_);
+    ASSERT_TRUE(blob.Add(head).ok() && blob.Add(file, 1).ok());
+    const absl::Status status =
+        OpenSource(reader, *blob.Finish(), limits_).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(Message(status), HasSubstr("https://host/a: "));
+    EXPECT_THAT(Message(status), testing::Not(HasSubstr("secret")));
+  }
 }
 
 TEST_F(ArrayRecordTest, AFlippedBitIsFoundByItsHash) {

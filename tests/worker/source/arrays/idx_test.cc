@@ -5,6 +5,7 @@
 #include <random>
 
 #include "gmock/gmock.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/support/test_data.h"
 #include "tests/worker/job/records_alone.h"
 #include "tests/worker/source/arrays/array_support.h"
@@ -261,6 +262,20 @@ TEST_F(IdxTest, TheFingerprintKnowsItsFiles) {
   const Digest first = index_.fingerprint;
   Open(Reader(kImages));
   EXPECT_NE(first, index_.fingerprint);
+}
+
+TEST_F(IdxTest, AnErrorAboutAnIndexHasNoSecrets) {
+  const std::string uri = "https://user:secret@host/images?sig=secret";
+  Node reader = Reader(kImages);
+  reader.args["images"] = uri;
+  stored::v1::IdxIndex index;
+  index.mutable_images()->set_uri(uri);
+  index.set_image_type(9);
+  const absl::Status status =
+      OpenSource(reader, index.SerializeAsString(), limits_).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(Message(status), HasSubstr("https://host/images: idx of"));
+  EXPECT_THAT(Message(status), testing::Not(HasSubstr("secret")));
 }
 
 TEST_F(IdxTest, MissingFilesAreNamed) {
