@@ -26,6 +26,12 @@ absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
   return ns;
 }
 
+// `folder` may end with a slash.
+bool IsBelow(std::string_view uri, std::string_view folder) {
+  return uri.starts_with(folder) &&
+         (folder.ends_with('/') || uri.substr(folder.size()).starts_with('/'));
+}
+
 }  // namespace
 
 absl::Status FileSet::Add(std::string_view name, uint64_t size,
@@ -61,7 +67,10 @@ std::string FileSet::Uri(size_t i) const {
 absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
     const Storage& storage, size_t i) const {
   const std::string uri = Uri(i);
-  const std::string& folder = folder_.empty() ? root_ : folder_;
+  // A list may name files anywhere; of those outside it, the dataset's folder
+  // tells nothing.
+  const std::string& known = folder_.empty() ? root_ : folder_;
+  const std::string folder = IsBelow(uri, known) ? known : std::string();
   const bool copied = storage.IsCopied(uri);
   if (copied)
     absl::call_once(seen_->once, [&] { LookWhetherCopy(storage, i); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileSet: URIs, sizes and identities of many stored files, compactly (32 bytes
+// FileSet: URIs, sizes and identities of many stored files, compactly (24 bytes
 // and their texts per file). Thread-safe once filled; then only the list of
 // local files seen changes.
 #pragma once
@@ -28,7 +28,7 @@ class FileSet {
   explicit FileSet(std::string root = {}) : root_(std::move(root)) {}
 
   // Sets the folder that identifies the dataset (Storage::Open), if it is not
-  // the root.
+  // the root. A file elsewhere is known by its own folder.
   void set_folder(std::string folder) { folder_ = std::move(folder); }
   // Errors: as CheckName.
   absl::Status Add(std::string_view name, uint64_t size,
