@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/status.h"
+#include "core/utf8.h"
 #include "worker/source/faults/modified_time.h"
 
 namespace leat::worker {
@@ -17,7 +18,7 @@ constexpr std::string_view kEtag = " etag=\"";
 constexpr std::string_view kModified = " modified=\"";
 
 bool IsVersion(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxVersionBytes &&
+  return !text.empty() && text.size() <= kMaxVersionBytes && IsUtf8(text) &&
          std::none_of(text.begin(), text.end(), [](char c) {
            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"';
          });

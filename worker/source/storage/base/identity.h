@@ -28,8 +28,8 @@ struct Identity {
 };
 
 // Returns the identity in http headers: a strong ETag takes precedence over
-// Last-Modified; values with control characters or of more than 1024 bytes are
-// ignored.
+// Last-Modified; values that are not UTF-8, with control characters or of more
+// than 1024 bytes are ignored.
 Identity HttpIdentity(uint64_t size, std::string_view etag,
                       std::string_view last_modified);
 Identity LocalIdentity(uint64_t size, int64_t mtime_seconds,

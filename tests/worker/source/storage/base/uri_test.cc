@@ -113,6 +113,9 @@ TEST(StoredIdentity, WhatIsNoneIsRefused) {
         << text;
   }
   EXPECT_EQ(HttpIdentity(1, "\"a\nb\"", "").kind, Identity::Kind::kSize);
+  EXPECT_EQ(HttpIdentity(1, "\"caf\xe9\"", "caf\xe9").kind,
+            Identity::Kind::kSize);
+  EXPECT_EQ(HttpIdentity(1, "\"caf\xc3\xa9\"", "").kind, Identity::Kind::kEtag);
   EXPECT_EQ(HttpIdentity(1, std::string(2000, 'a'), "").kind,
             Identity::Kind::kSize);
 }
