@@ -25,7 +25,7 @@ struct LabelledFile {
 };
 
 // kInvalidArgument: a line without a name or a label of 0 to 2^31 - 1; reports
-// its number and shows it. kResourceExhausted: over max_files lines.
+// its number and its size. kResourceExhausted: over max_files lines.
 absl::StatusOr<std::vector<LabelledFile>> ParseFileList(std::string_view text,
                                                         uint64_t max_files);
 

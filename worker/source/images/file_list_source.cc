@@ -73,9 +73,14 @@ std::string Below(const std::string& root, std::string name) {
   return JoinUri(root, name);
 }
 
-// Returns the folder of the file `uri`; empty: the working folder.
+// Returns the folder of the file `uri`; empty: the working folder. A signature
+// of that file, which may contain slashes, is not one of the folder.
 std::string FolderOf(const std::string& uri) {
-  return uri.substr(0, uri.rfind('/') + 1);  // npos + 1 is 0
+  const std::string scheme = SchemeOf(uri);
+  const bool http = scheme == "http" || scheme == "https";
+  const std::string file =
+      uri.substr(0, http ? uri.find_first_of("?#") : std::string::npos);
+  return file.substr(0, file.rfind('/') + 1);  // npos + 1 is 0
 }
 
 // Examines the files, and makes an index of them.

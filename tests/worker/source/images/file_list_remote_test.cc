@@ -20,6 +20,17 @@ class RemoteFileList : public RemoteSource {
   }
 };
 
+TEST_F(RemoteFileList, NamesAreBelowTheListsFolderWhateverItsSignature) {
+  server_.Put("/photos/list.txt", "a.jpg 3\n");
+  server_.Put("/photos/a.jpg", "pixels");
+  for (const char* signature : {"", "?sig=b", "?sig=a/b", "?sig=/", "#a/b"}) {
+    const auto source = Open(List(Url("/photos/list.txt") + signature));
+    ASSERT_NE(source, nullptr) << signature;
+    EXPECT_EQ(TextOf(source->Read(0)->fields[0]), "pixels") << signature;
+    EXPECT_EQ(source->Describe(0), Url("/photos/a.jpg")) << signature;
+  }
+}
+
 // Identities are text in the index, which can be sent only as UTF-8.
 TEST_F(RemoteFileList, AnEtagThatIsNotUtf8IsNoIdentity) {
   server_.Put("/photos/list.txt", "a.jpg 3\n");
