@@ -21,6 +21,7 @@
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
 #include "worker/source/source_storage.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {
@@ -178,6 +179,15 @@ absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
   return index;
 }
 
+// kDataLoss: the file's size is not that of its identity, so that a part of it
+// would pass for the whole.
+absl::Status CheckListedSize(const IndexedFile& file) {
+  const auto identity = ParseIdentity(file.identity(), "");
+  if (identity.ok() && identity->size == file.bytes()) return absl::OkStatus();
+  return DataLoss("{}: {} bytes are not those of its identity",
+                  RedactedUri(file.name()), file.bytes());
+}
+
 absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
                                   const SourceLimits& limits) {
   BlobReader in(blob);
@@ -194,9 +204,12 @@ absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
         limits.max_files)
       return ResourceExhausted("it lists more than {} files: the limit",
                                limits.max_files);
-    for (int i = 0; i < part.files_size(); ++i)
-      RETURN_IF_ERROR(listing.Add(part.files(i).name(), part.files(i).bytes(),
-                                  part.files(i).identity(), part.labels(i)));
+    for (int i = 0; i < part.files_size(); ++i) {
+      const IndexedFile& file = part.files(i);
+      RETURN_IF_ERROR(CheckListedSize(file));
+      RETURN_IF_ERROR(listing.Add(file.name(), file.bytes(), file.identity(),
+                                  part.labels(i)));
+    }
   }
   if (listing.labels.empty()) return DataLoss("it lists no files");
   listing.files.ShrinkToFit();

@@ -10,8 +10,10 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/source/loader_support.h"
 #include "tests/worker/temp_dir.h"
+#include "worker/source/index_blob.h"
 
 namespace leat::worker {
 namespace {
@@ -275,6 +277,31 @@ TEST_F(FileListTest, AFileThatChangedIsAnErrorThatNamesIt) {
   limits_.max_file_bytes = 3;
   dir_.Write("a", "first");
   EXPECT_TRUE(absl::IsResourceExhausted((*Open(Files({a})))->Read(0).status()));
+}
+
+// A size of the index alone would make a part of a file pass for the whole.
+TEST_F(FileListTest, AnIndexWhoseSizesContradictItsIdentitiesIsRefused) {
+  const Node reader = Files({dir_.Write("a", "first")});
+  const auto index = BuildIndex(reader, limits_);
+  ASSERT_TRUE(index.ok()) << index.status();
+  BlobReader in(index->blob);
+  stored::v1::ListedHead head;
+  stored::v1::ListedFiles part;
+  ASSERT_TRUE(in.Next(&head).ok() && in.Next(&part).ok());
+  const auto opened = [&](uint64_t bytes, const std::string& identity) {
+    part.mutable_files(0)->set_bytes(bytes);
+    part.mutable_files(0)->set_identity(identity);
+    BlobWriter out(limits_);
+    EXPECT_TRUE(out.Add(head).ok() && out.Add(part, 1).ok());
+    return OpenSource(reader, *out.Finish(), limits_).status();
+  };
+  const std::string identity = part.files(0).identity();
+  EXPECT_TRUE(opened(5, identity).ok());
+  for (const uint64_t bytes :
+       {uint64_t{0}, uint64_t{4}, uint64_t{6}, UINT64_MAX})
+    EXPECT_TRUE(absl::IsDataLoss(opened(bytes, identity))) << bytes;
+  EXPECT_TRUE(absl::IsDataLoss(opened(5, "")));
+  EXPECT_TRUE(absl::IsDataLoss(opened(5, "nonsense")));
 }
 
 TEST_F(FileListTest, TheIndexOfAnotherReaderIsRefused) {
