@@ -131,16 +131,23 @@ class CifarSource final : public FormatSource {
   std::vector<uint64_t> ends_;      // of each file: one after its last sample
 };
 
+// Returns whether `path` may be a folder, by what Stat of it returned: a local
+// folder is refused, one in a bucket is no key, and a web server has none.
+bool MayBeFolder(const std::string& path, const absl::Status& stat) {
+  if (path.ends_with('/')) return true;
+  if (IsLocalUri(path)) return absl::IsFailedPrecondition(stat);
+  const std::string scheme = SchemeOf(path);
+  return absl::IsNotFound(stat) && scheme != "http" && scheme != "https";
+}
+
 // Returns `path` itself, or the matching files in it if it is a folder.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path,
                                                  const std::string& prefix,
                                                  const SourceLimits& limits) {
   const Storage& storage = StorageOf(limits);
   const absl::Status stat = storage.Stat(path).status();
-  if (stat.ok() || !path.ends_with('/')) {
-    if (stat.ok()) return std::vector<std::string>{path};
-    if (!absl::IsFailedPrecondition(stat) && IsLocalUri(path)) return stat;
-  }
+  if (stat.ok()) return std::vector<std::string>{path};
+  if (!MayBeFolder(path, stat)) return stat;
   ASSIGN_OR_RETURN(const std::vector<StoredObject> found,
                    storage.List(path, limits.cancelled));
   std::vector<std::string> files;
