@@ -50,15 +50,12 @@ std::string TypeOf(std::string_view descr) {
   return shown;
 }
 
-absl::Status CheckInteger(std::string_view descr) {
-  const char kind = descr.size() < 2 ? ' ' : descr[1];
-  if (kind == 'b')
+absl::Status NoInteger(std::string_view descr) {
+  if (descr.size() > 1 && descr[1] == 'b')
     return InvalidArgument(
         "its elements are {}: want integers; numpy.flatnonzero makes them of a "
         "mask",
         TypeOf(descr));
-  if ((kind == 'i' || kind == 'u') && descr.substr(1) != "u8")
-    return absl::OkStatus();
   return InvalidArgument(
       "its elements are {}: want integers of int64 or a smaller type: "
       "array.astype(\"int64\") makes them",
@@ -84,21 +81,24 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr, NumpyElements wanted) {
       // NumPy has no name for bfloat16, and saves it as two bytes.
       {"V2", DType::kBfloat16},
   };
-  if (wanted == NumpyElements::kIntegers) RETURN_IF_ERROR(CheckInteger(descr));
+  const bool integers = wanted == NumpyElements::kIntegers;
   const char order = descr.empty() ? ' ' : descr[0];
   const std::string_view code = descr.substr(descr.empty() ? 0 : 1);
   for (const Known& known : kKnown) {
     if (known.code != code) continue;
+    if (integers && code[0] != 'i' && code[0] != 'u') break;
     const bool one_byte = SizeOf(known.dtype) == 1;
     const bool is_opaque = code[0] == 'V';
     if (order == '<' || (one_byte && (order == '|' || order == '>')) ||
         (is_opaque && order == '|'))
       return known.dtype;
     if (order == '>')
-      return Unimplemented(
-          "its elements are {}, big-endian: save them as '<{}'", TypeOf(descr),
-          code);
+      return MakeStatus(integers ? absl::StatusCode::kInvalidArgument
+                                 : absl::StatusCode::kUnimplemented,
+                        "its elements are {}, big-endian: save them as '<{}'",
+                        TypeOf(descr), code);
   }
+  if (integers) return NoInteger(descr);
   return Unimplemented(
       "its elements are {}: want bool ('|b1'), int8 ('|i1'), int16 ('<i2'), "
       "int32 ('<i4'), int64 ('<i8'), uint8 ('|u1'), uint16 ('<u2'), uint32 "

@@ -142,6 +142,8 @@ TEST_F(NumbersTest, ElementsThatAreNoIntegersAreNamed) {
                {"<U3", "texts ('<U3')"},
                {"|O", "Python objects ('|O')"},
                {"<M8[ns]", "datetime64 ('<M8[ns]')"},
+               {"|V2", "'|V2'"},
+               {"<i16", "int128 ('<i16')"},
                {"V2", "'V2'"}};
   for (const auto& [descr, named] : cases)
     EXPECT_THAT(ErrorOf(File<int64_t>(descr, {3})),
@@ -149,6 +151,9 @@ TEST_F(NumbersTest, ElementsThatAreNoIntegersAreNamed) {
                     "n.npy: its elements are {}: want integers of int64 or a "
                     "smaller type: array.astype(\"int64\") makes them",
                     named)));
+  EXPECT_THAT(ErrorOf(File<int64_t>(">i8", {3})),
+              EndsWith("n.npy: its elements are int64 ('>i8'), big-endian: "
+                       "save them as '<i8'"));
   EXPECT_THAT(ErrorOf(File<uint8_t>("|b1", {1, 0})),
               EndsWith("n.npy: its elements are bool ('|b1'): want integers; "
                        "numpy.flatnonzero makes them of a mask"));
