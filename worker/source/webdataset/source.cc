@@ -229,10 +229,15 @@ absl::Status WebdatasetSource::Fill(size_t output, std::byte* number,
                              options_.ext[output], size, TypeText(type),
                              IsOpen(type) ? fmt::format("a multiple of {}", row)
                                           : fmt::format("{}", row));
-    if (!IsOpen(type)) return absl::OkStatus();
-    field->shape = type.shape;
-    field->shape[0] = static_cast<int64_t>(size / row);
-    return absl::OkStatus();
+    if (IsOpen(type)) {
+      field->shape = type.shape;
+      field->shape[0] = static_cast<int64_t>(size / row);
+    }
+    // Not every byte is a bool.
+    const absl::Status fits = CheckStored(type, field->bytes, field->shape);
+    if (fits.ok()) return fits;
+    return Annotate(fits,
+                    fmt::format("component \"{}\"", options_.ext[output]));
   }
   std::string_view text(reinterpret_cast<const char*>(field->bytes.data()),
                         field->bytes.size());

@@ -28,7 +28,8 @@
 //   float32[?], uint8[28,28], ...  elements, little-endian, as DALI's dtypes
 //   int32, int64        one number in decimal digits, as in "cls"
 // A component of another length, or that should be a number and is not, is a
-// bad sample. A missing component (missing = "empty") has no bytes.
+// bad sample, as is a bool other than 0 and 1. A missing component (missing =
+// "empty") has no bytes.
 #pragma once
 
 #include <memory>
