@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/status.h"
 
@@ -99,6 +100,7 @@ bool ParseEntry(Bytes entry, std::string_view* name, FeatureBytes* feature) {
   *name = {};
   // An entry without a value is an empty Feature, as for maps.
   *feature = entry.first(0);
+  bool has_value = false;
   return ForFields(
       entry, [&](uint32_t number, uint32_t type, WireFields* fields) {
         if (type != kLength || number > 2) return fields->Skip(type);
@@ -106,10 +108,10 @@ bool ParseEntry(Bytes entry, std::string_view* name, FeatureBytes* feature) {
         if (!fields->Length(&value)) return false;
         if (number == 1) {
           *name = {reinterpret_cast<const char*>(value.data()), value.size()};
-        } else {
-          *feature = value;
+          return true;
         }
-        return true;
+        *feature = value;
+        return !std::exchange(has_value, true);
       });
 }
 

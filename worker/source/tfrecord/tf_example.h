@@ -13,9 +13,10 @@
 //
 // The rules of protocol buffers apply: numbers may be packed or not; parts of a
 // message that occur twice are merged; among entries with one name, and among a
-// oneof's members, the last counts; unknown fields are skipped. Groups, which
-// no writer of this format makes, are malformed here. Whatever the bytes,
-// nothing outside them is read, and the work is linear in their number.
+// oneof's members, the last counts; unknown fields are skipped. Groups, and
+// entries with two values, which would have to be merged, are malformed here:
+// no writer of this format makes them. Whatever the bytes, nothing outside them
+// is read, and the work is linear in their number, for each wanted name.
 #pragma once
 
 #include <cstddef>

@@ -81,6 +81,15 @@ TEST(TfExample, AnEntryWithoutValueIsAnEmptyFeature) {
   EXPECT_EQ(Parse(BytesText(found[0])).kind, Kind::kNone);
 }
 
+// By the rules of protocol buffers they are [1, 2].
+TEST(TfExample, AnEntryWithTwoValuesIsRefusedAndNotHalved) {
+  const std::string entry = FieldOf(1, "a") + FieldOf(2, IntFeature({1})) +
+                            FieldOf(2, IntFeature({2}));
+  const std::string example = FieldOf(1, FieldOf(1, entry));
+  std::vector<FeatureBytes> found(1);
+  EXPECT_TRUE(absl::IsDataLoss(FindFeatures(Bytes(example), {"a"}, found)));
+}
+
 TEST(TfExample, NumbersMayBePackedOrNotOrBoth) {
   const std::string one = VarintOf(8) + VarintOf(5);  // field 1, a varint
   const std::string packed = FieldOf(1, VarintOf(6) + VarintOf(300));
