@@ -157,7 +157,8 @@ absl::StatusOr<Fields> FieldsOfTar(const StoredFile& file,
   return fields;
 }
 
-// Returns the names of an Example's features, in their order.
+// Returns the names of an Example's features, in their order, as many as may be
+// fields: each is searched for in the whole record.
 absl::StatusOr<Texts> NamesOfExample(std::span<const std::byte> example) {
   Texts names;
   WireReader message(example);
@@ -181,6 +182,7 @@ absl::StatusOr<Texts> NamesOfExample(std::span<const std::byte> example) {
   std::erase_if(names, [](const std::string& name) {
     return name.empty() || name.find('\0') != std::string::npos;
   });
+  if (names.size() > kMaxFieldsGuessed) names.resize(kMaxFieldsGuessed);
   return names;
 }
 

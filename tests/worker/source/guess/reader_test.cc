@@ -6,12 +6,15 @@
 
 #include <sys/stat.h>
 
+#include <ctime>
 #include <string>
+#include <vector>
 
 #include "core/plan/job.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/temp_dir.h"
 
 namespace leat::worker {
@@ -58,6 +61,22 @@ TEST_F(GuessReaderTest, EveryReaderTakesThePath) {
     ++taken;
   }
   EXPECT_GT(taken, 5);
+}
+
+// Each name is searched for in the whole record, so that a record of a few MiB
+// would take hours if all of its names were.
+TEST_F(GuessReaderTest, ARecordOfVeryManyFeaturesTakesNoLongTime) {
+  NamedFeatures features;
+  for (int i = 0; i < 100'000; ++i)
+    features.emplace_back(fmt::format("{:06}", i), IntFeature({i}));
+  const std::string file =
+      dir_.Write("a.tfrecord", TfrecordOf(ExampleOf(features)));
+  const std::clock_t begin = std::clock();
+  const auto guess = GuessReader(file, {}, {});
+  ASSERT_TRUE(guess.ok()) << guess.status();
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 20);
+  EXPECT_EQ(guess->fields.size(), 100u);
+  EXPECT_EQ(guess->fields.back(), "000099");
 }
 
 }  // namespace
