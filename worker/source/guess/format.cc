@@ -93,11 +93,6 @@ bool FitsCifar(std::span<const std::byte> head, uint64_t size,
   return true;
 }
 
-std::string LocalPath(const std::string& uri) {
-  constexpr std::string_view kFile = "file://";
-  return uri.starts_with(kFile) ? uri.substr(kFile.size()) : uri;
-}
-
 bool Exists(const Storage& storage, std::string_view folder,
             std::string_view name) {
   return storage.Stat(JoinUri(folder, name)).ok();
@@ -105,8 +100,12 @@ bool Exists(const Storage& storage, std::string_view folder,
 
 // Returns the names of a local folder's files, in order, without those that
 // begin with a dot.
-std::vector<std::string> FilesIn(const std::string& folder) {
+std::vector<std::string> FilesIn(const std::string& uri,
+                                 const Storage& storage) {
   std::vector<std::string> names;
+  const absl::StatusOr<StorageUri> parsed = ParseUri(uri);
+  if (!parsed.ok()) return names;
+  const std::string folder = storage.LocalPath(parsed->path);
   std::error_code error;
   int looked = 0;
   for (auto it = std::filesystem::directory_iterator(folder, error);
@@ -154,8 +153,10 @@ FolderFormat FormatOfNameless(const std::string& uri,
   const auto file = StorageOf(limits).Open(JoinUri(uri, names.front()));
   if (!file.ok() || IsPattern(uri)) return found;
   const absl::StatusOr<std::string> format = FormatOfBytes(**file);
+  // JoinUri would escape the pattern in a file:// URI.
+  const std::string all = uri + (uri.ends_with('/') ? "*" : "/*");
   for (const char* each : {"webdataset", "tfrecord", "parquet", "array_record"})
-    if (format.ok() && *format == each) found = {*format, JoinUri(uri, "*")};
+    if (format.ok() && *format == each) found = {*format, all};
   return found;
 }
 
@@ -212,7 +213,7 @@ absl::StatusOr<FolderFormat> FormatOfFolder(const std::string& uri,
   if (Exists(storage, uri, "train.bin") &&
       Exists(storage, uri, "fine_label_names.txt"))
     return FolderFormat{"cifar100", uri};
-  const std::vector<std::string> names = FilesIn(LocalPath(uri));
+  const std::vector<std::string> names = FilesIn(uri, storage);
   FolderFormat found{FormatOfNames(names), uri};
   if (found.format == "idx") found.uri = JoinUri(uri, IdxOf(names));
   if (found.format.empty() && !names.empty())

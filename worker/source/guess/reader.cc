@@ -55,6 +55,23 @@ absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
   return found.status();
 }
 
+// Removes the last part of a URI, if it is a pattern of files, and returns it.
+// A local file may be named like one, and on a web server "?" begins a query.
+std::optional<std::string> TakePattern(std::string* uri,
+                                       const SourceLimits& limits) {
+  const std::string scheme = SchemeOf(*uri);
+  const size_t name = uri->rfind('/') + 1;  // npos + 1 is 0
+  if (scheme == "http" || scheme == "https" || !IsPattern(uri->substr(name)) ||
+      (IsLocalUri(*uri) && StorageOf(limits).Stat(*uri).ok()))
+    return std::nullopt;
+  std::string pattern = uri->substr(name);
+  uri->resize(name);
+  if (uri->empty()) *uri = ".";
+  if (uri->size() > 1 && uri->ends_with('/') && !uri->ends_with("//"))
+    uri->pop_back();
+  return pattern;
+}
+
 // Returns a file's format: by its first bytes, or else its name, or else its
 // length. A pattern's first file stands for all.
 absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
@@ -242,13 +259,11 @@ absl::StatusOr<GuessedReader> GuessReader(const std::string& given_uri,
                            fmt::join(formats, ", "));
   }
   RETURN_IF_ERROR(AddGiven(*info, known, &guess.node));
-  const size_t slash = uri.rfind('/');
-  if (format == "numpy" && !is_folder && slash != std::string::npos &&
-      IsPattern(uri.substr(slash)) && !guess.node.args.contains("pattern")) {
-    guess.node.args["pattern"] = uri.substr(slash + 1);
-    uri.resize(slash);
-    is_folder = true;
-  }
+  if (format == "numpy" && !is_folder && !guess.node.args.contains("pattern"))
+    if (std::optional<std::string> pattern = TakePattern(&uri, limits)) {
+      guess.node.args["pattern"] = *std::move(pattern);
+      is_folder = true;
+    }
   const ArgInfo* const path = PathArgOf(*info, is_folder);
   if (path == nullptr)
     return Unimplemented("{} takes no path of its own", guess.node.op);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <ctime>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,15 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/source/arrays/npy_maker.h"
+#include "tests/worker/source/storage/remote/fixture.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/temp_dir.h"
 
 namespace leat::worker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -61,6 +65,64 @@ TEST_F(GuessReaderTest, EveryReaderTakesThePath) {
     ++taken;
   }
   EXPECT_GT(taken, 5);
+}
+
+TEST_F(GuessReaderTest, AFolderGivenAsAUriIsLookedInto) {
+  dir_.Write("my set/a.tfrecord",
+             TfrecordOf(ExampleOf({{"x", IntFeature({1})}})));
+  dir_.Write("no name/a", TfrecordOf(ExampleOf({{"x", IntFeature({2})}})));
+  for (const char* local : {"/my set", "/no name"}) {
+    const std::string path = dir_.path() + local;
+    std::string uri = "file://" + path;
+    uri.replace(uri.find(' '), 1, "%20");
+    for (const std::string& folder : {path, uri, uri + "/"}) {
+      const auto guess = GuessReader(folder, {}, {});
+      ASSERT_TRUE(guess.ok()) << guess.status();
+      EXPECT_EQ(guess->node.op, "readers.tfrecord") << folder;
+      const absl::Status listed = BuildIndex(guess->node, {}).status();
+      EXPECT_TRUE(listed.ok()) << listed;
+    }
+  }
+}
+
+// A listing takes a file whose name is a pattern, and a query is no pattern.
+TEST_F(GuessReaderTest, OnlyAPatternOfArraysIsOne) {
+  const std::string array = Npy("|u1", "(2,)", "ab");
+  const std::string named = dir_.Write("a[1].npy", array);
+  dir_.Write("a1.npy", array);
+  const auto args = [](const std::string& uri) {
+    const auto guess = GuessReader(uri, {}, {});
+    EXPECT_TRUE(guess.ok()) << guess.status();
+    std::vector<std::string> found;
+    for (const char* each : {"array", "path", "pattern"})
+      if (guess.ok())
+        found.push_back(std::get<std::string>(guess->node.args.at(each)));
+    return found;
+  };
+  EXPECT_THAT(args(named), ElementsAre(named, "", "*.npy"));
+  EXPECT_THAT(args(dir_.path() + "/a[12].npy"),
+              ElementsAre("", dir_.path(), "a[12].npy"));
+  EXPECT_THAT(args("file://" + dir_.path() + "/*1.npy"),
+              ElementsAre("", "file://" + dir_.path(), "*1.npy"));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir_.path());
+  EXPECT_THAT(args("*1.npy"), ElementsAre("", ".", "*1.npy"));
+  std::filesystem::current_path(before);
+  EXPECT_THAT(args("/*.npy"), ElementsAre("", "/", "*.npy"));
+}
+
+class GuessRemoteReader : public RemoteStorage {};
+
+TEST_F(GuessRemoteReader, ASignedArrayIsOneFile) {
+  server_.Put("/d/a.npy", Npy("|u1", "(2,)", "ab"));
+  SourceLimits limits;
+  limits.storage = storage_.get();
+  const std::string uri = Url("/d/a.npy?sig=x");
+  const auto guess = GuessReader(uri, {}, limits);
+  ASSERT_TRUE(guess.ok()) << guess.status();
+  EXPECT_EQ(std::get<std::string>(guess->node.args.at("array")), uri);
+  const absl::Status listed = BuildIndex(guess->node, limits).status();
+  EXPECT_TRUE(listed.ok()) << listed;
 }
 
 // Each name is searched for in the whole record, so that a record of a few MiB
