@@ -188,11 +188,9 @@ class Execution {
   absl::StatusOr<std::byte*> Place(const Step& step, Tensor tensor) {
     tensor.dtype = step.dtype;
     const int field = outputs_.empty() ? -1 : program_.places[step.node];
-    if (field >= 0) {
-      if (tensor.bytes() != outputs_[field].size())
-        return Internal("node {} gave {} bytes, want {}", step.node,
-                        tensor.bytes(), outputs_[field].size());
-    }
+    if (field >= 0 && tensor.bytes() != outputs_[field].size())
+      return Internal("node {} gave {} bytes, want {}", step.node,
+                      tensor.bytes(), outputs_[field].size());
     if (field >= 0 && IsAligned(outputs_[field].data(), step.dtype)) {
       tensor.data = outputs_[field].data();
     } else {  // Run copies fields that kernels cannot write to in place
