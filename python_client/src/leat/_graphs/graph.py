@@ -160,7 +160,7 @@ def constant(value: Any) -> Node:
     """
     if isinstance(value, Node):
         return value
-    given = str(getattr(value, "dtype", ""))
+    given = str(getattr(value, "dtype", "")).rpartition(".")[2]  # torch says "torch.int64"
     values, shape = _flat(value)
     for number in values:
         if not isinstance(number, numbers.Real) or not is_finite(number):

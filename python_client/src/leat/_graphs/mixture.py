@@ -150,6 +150,6 @@ def mix(
         raise InvalidArgument(f"sources has {len(named)}; expected 2 to 1,000 pipelines")
     if ends is not None:
         chosen("ends", ends, _ENDS)
-    if source_field is not None and not isinstance(source_field, str):
+    if source_field is not None and not (isinstance(source_field, str) and source_field):
         raise InvalidArgument(f"source_field = {source_field!r:.40}; expected a name, or None")
     return Mixture(named, _shares(weights, list(named)), ends, source_field)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from leat._graphs.operators import shown
 from leat.errors import Error, InvalidArgument
 
 # The exceptions that Python raises for a value of an unexpected kind.
@@ -35,5 +36,5 @@ def says_values(where: str, given: Mapping[str, Any]) -> Iterator[None]:
     except _RAW as error:
         if not _of_arguments(error):
             raise
-        values = ", ".join(f"{key} = {value!r:.60}" for key, value in given.items())
+        values = ", ".join(f"{key} = {shown(value):.60}" for key, value in given.items())
         raise InvalidArgument(f"{where}: {values}: {error}; expected values of other kinds") from error

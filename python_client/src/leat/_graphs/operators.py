@@ -209,6 +209,8 @@ def _float(where: str, value: Any) -> float:
 
 
 def _list(where: str, value: Any, one: Callable[[str, Any], Any]) -> list[Any]:
+    if isinstance(value, (set, frozenset)):
+        raise _wrong(where, value, "a list: a set has no order, and another process would have another one")
     single = isinstance(value, (str, bytes, dict)) or hasattr(value, "__fspath__")
     if single or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
         return [one(where, value)]

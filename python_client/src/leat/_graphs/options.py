@@ -52,7 +52,7 @@ def positive_number(what: str, value: Any) -> float:
             raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more")
         value = number
     if not 0 <= value <= sys.float_info.max:
-        raise InvalidArgument(f"{what} = {value}; expected a number of 0 or more")
+        raise InvalidArgument(f"{what} = {value!r:.40}; expected a number of 0 or more")
     return float(value)
 
 
@@ -73,7 +73,7 @@ def file_text(what: str, path: str | os.PathLike[str] | None) -> str | None:
         raise InvalidArgument(f"{what} = {path!r:.80}; expected the path of a file") from None
     try:
         text = pathlib.Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # also what is no text, and a path that no file can have
         raise InvalidArgument(f"{what} = {path!r}: {error}") from None
     if "\0" in text:  # said here, since later errors would show the text, which may be a key
         raise InvalidArgument(f"{what} = {path!r} has zero bytes in it; expected a file of text")

@@ -15,6 +15,7 @@ from typing import Any, Literal, ParamSpec, overload
 from leat._graphs import selection as _selections
 from leat._graphs import unpack
 from leat._graphs.graph import Node, Operation
+from leat._graphs.operators import shown
 from leat._library import native
 from leat.errors import Error, InvalidArgument, PipelineError
 
@@ -126,10 +127,12 @@ class Pipeline:
         self._schema = self._check()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
-        """Returns the pipeline of the same function traced with other arguments."""
+        """Returns the pipeline of the same function traced with other arguments, over the same selection."""
         if self._function is None:
             raise PipelineError(f"{self!r} is a graph without its function; expected one that leat.pipeline made here")
-        return Pipeline(self._function, args, kwargs)
+        made = Pipeline(self._function, args, kwargs)
+        made._selection = self._selection
+        return made
 
     def __reduce__(self) -> Any:
         return Pipeline._restored, (self._name, self.to_dict(), self._lines, self._selection)
@@ -153,7 +156,7 @@ class Pipeline:
             names = [output["name"] for output in graph["outputs"]]
         except (TypeError, ValueError, KeyError) as error:
             raise InvalidArgument(
-                f"graph = {graph!r:.80}: {type(error).__name__}: {error}; expected what Pipeline.to_dict returned"
+                f"graph = {shown(graph):.80}: {type(error).__name__}: {error}; expected what Pipeline.to_dict returned"
             ) from None
         return cls._restored(f"of {len(names)} outputs", graph, lines)
 
@@ -267,8 +270,11 @@ class Pipeline:
         named = {f"node {number}": int(number) for number in re.findall(r"\bnode (\d+)", message)}
         for output in self._graph["outputs"]:
             if f'output "{output["name"]}"' in message:
-                named[f"output {output['name']!r}"] = output["ref"]["node"]
-        lines = [f"  {name} is {self._lines[i]}" for name, i in sorted(named.items()) if i < len(self._lines)]
+                # JSON of protobuf leaves zeros out, and a wrong graph may have anything there.
+                ref = output.get("ref")
+                number = ref.get("node", 0) if isinstance(ref, dict) else None
+                named |= {f"output {output['name']!r}": number} if isinstance(number, int) else {}
+        lines = [f"  {name} is {self._lines[i]}" for name, i in sorted(named.items()) if 0 <= i < len(self._lines)]
         explained = type(error)(*error.args)
         explained.lines = tuple(lines)
         return explained

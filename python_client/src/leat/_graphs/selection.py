@@ -100,6 +100,8 @@ def of_samples(samples: Any) -> dict[str, Any]:
         return {"uri": absolute(uri)}
     _check_array(samples)
     try:
+        if isinstance(samples, (bytes, set, frozenset, Mapping)):  # none of them is numbers in an order
+            raise TypeError
         numbers = iter(samples)
     except TypeError:
         raise InvalidArgument(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's operators on nodes: the library's operators that they become."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -88,11 +90,20 @@ def test_whole_numbers_of_more_than_64_bits_are_refused(number):
 
 
 @pytest.mark.parametrize(
-    "value", ["1", None, float("nan"), float("inf"), 10**400, [], [[1, 2], [3]], {"a": 1}, 1j, np.array("x")]
+    "value",
+    ["1", None, float("nan"), float("inf"), 10**400, [1.5, 10**400], [], [[1, 2], [3]], {"a": 1}, 1j, np.array("x")],
 )
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(leat.InvalidArgument, match="in arithmetic on a node"):
         label() + value
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("torch.int64", "int64"), ("torch.uint8", "uint8"), ("int16", "int32")]
+)
+def test_an_array_of_any_package_keeps_a_type_of_batches(dtype, expected):
+    array = types.SimpleNamespace(dtype=dtype, tolist=lambda: [1, 2])
+    assert traced(label() + array)[0] == f"{expected}[2] [1.0, 2.0]"
 
 
 def test_a_node_has_an_identity_and_no_truth():

@@ -79,6 +79,11 @@ def test_sources_that_are_no_pipelines_are_named(sources, kind, text):
     assert text in str(raised.value)
 
 
+def test_a_name_without_a_letter_is_no_name():
+    with pytest.raises(leat.InvalidArgument, match="source_field = ''; expected a name, or None"):
+        leat.mix(SOURCES, EVEN, source_field="")
+
+
 def test_other_options_that_are_wrong_are_named():
     with pytest.raises(leat.InvalidArgument, match="ends = 'frist'; expected one of 'first', 'all'; did you mean"):
         leat.mix(SOURCES, EVEN, ends="frist")

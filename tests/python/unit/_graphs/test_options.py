@@ -60,6 +60,18 @@ def test_a_file_is_named_by_a_path(name, path):
         leat.connect("host:7411", **{name: path})
 
 
+@pytest.mark.parametrize("path", ["/etc/to\0ken", "/etc/\ud800"])
+def test_a_path_that_no_file_can_have_is_named(path):
+    with pytest.raises(leat.InvalidArgument, match="ca = '/etc/"):
+        _options.file_text("ca", path)
+
+
+def test_a_number_beyond_all_doubles_is_named():
+    assert _options.seconds("timeout", 10**400) == 1e9
+    with pytest.raises(leat.InvalidArgument, match="weight = 10+; expected a number of 0 or more"):
+        _options.positive_number("weight", 10**400)
+
+
 @pytest.mark.parametrize("name", ["access_token_file", "ca", "cert", "key"])
 def test_no_error_shows_what_a_file_holds(name, tmp_path):
     path = tmp_path / "file.pem"

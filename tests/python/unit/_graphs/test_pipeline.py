@@ -328,6 +328,32 @@ def test_a_pipeline_of_a_dict(graph):
     assert "node 1 is fn.decode of a graph" in str(made.explain(leat.InvalidArgument("node 1 is wrong")))
 
 
+@pytest.mark.parametrize("ref", [{}, {"output": 0}, None, 5, {"node": "0"}])
+def test_an_error_about_an_output_is_told_whatever_its_reference_is(graph, ref):
+    """JSON that protobuf writes has no zeros."""
+    made = leat.Pipeline.from_dict(graph.images.to_dict())
+    made._graph["outputs"][0]["ref"] = ref
+    told = made.explain(leat.InvalidArgument('output "image" is wrong'))
+    assert ("output 'image' is fn.readers.image_folder of a graph" in str(told)) == (ref in ({}, {"output": 0}))
+
+
+def test_no_error_shows_the_address_in_a_graph():
+    with pytest.raises(leat.InvalidArgument, match="expected what Pipeline.to_dict returned") as caught:
+        leat.Pipeline.from_dict({"path": "https://me:word@host/a"})
+    assert "word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [{8, 16}, frozenset({8})])
+def test_a_set_is_no_list(size):
+    with pytest.raises(leat.InvalidArgument, match="fn.random_resized_crop: size = .*a set has no order"):
+        fn.random_resized_crop(fn.decode(reader()[0]), size=size)
+
+
+def test_a_number_beyond_all_doubles_is_refused():
+    with pytest.raises(leat.InvalidArgument, match="fn.coin_flip: .* = 10+.*; expected a finite number"):
+        fn.coin_flip(10**400)
+
+
 @pytest.mark.parametrize("wrong", [None, {}, {"nodes": 3, "outputs": []}, {"nodes": [{}], "outputs": []}, {1}])
 def test_what_is_no_graph_is_refused(wrong):
     with pytest.raises(leat.InvalidArgument, match="expected what Pipeline.to_dict returned"):

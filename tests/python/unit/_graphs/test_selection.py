@@ -75,6 +75,16 @@ def test_what_no_dataset_can_mean_is_refused(weights, text):
         pets.select(weights=weights)
 
 
+def test_a_selection_stays_when_the_function_is_called_with_other_values():
+    @leat.pipeline
+    def sized(size=8):
+        encoded, _ = fn.readers.image_folder("/pets")
+        return fn.random_resized_crop(fn.decode(encoded), size=(size, size))
+
+    other = sized.select(where="width >= 256")(16)
+    assert spec_of(other) == {"pipeline": sized(16).to_dict(), "selection": {"where": "width >= 256"}}
+
+
 def test_one_select_says_all():
     with pytest.raises(leat.InvalidArgument, match="expected one select with all arguments"):
         pets.select(weights="balanced").select(weights={"cat": 1})
@@ -120,6 +130,9 @@ def test_samples_are_a_range_a_list_or_a_file(samples, numbers):
         ("train.txt", "samples = 'train.txt'; expected the place of a .npy file"),
         ("https://me:word@host/train.txt", r"samples = 'https://\.\.\.'; expected the place of a .npy file"),
         (5, "samples = 5; expected a range, a list of numbers, or the place of a .npy file"),
+        (b"a.npy", "samples = b'a.npy'; expected a range, a list of numbers, or the place of a .npy file"),
+        ({3, 5}, "samples = {3, 5}; expected a range, a list of numbers"),
+        ({3: "a"}, "samples = {3: 'a'}; expected a range, a list of numbers"),
         (itertools.count(), "samples has more than 100,000 numbers; expected at most that many, a range"),
     ],
 )
