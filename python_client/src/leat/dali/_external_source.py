@@ -13,8 +13,8 @@ from leat._graphs.graph import Node
 from leat.dali import _current, types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, says_line, warn_of_slower
-from leat.dali._source_checks import WHERE
-from leat.dali._sources import BatchSource, shown
+from leat.dali._source_checks import WHERE, shown
+from leat.dali._sources import BatchSource
 from leat.errors import InvalidArgument
 
 _CYCLES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet", "raise": "raise"}

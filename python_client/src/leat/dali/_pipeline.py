@@ -483,13 +483,13 @@ class Pipeline(Formalities):
                 file.write(state)
         return state
 
-    def _restored(self) -> tuple[int, str, list[tuple[int, int]]]:
+    def _restored(self) -> tuple[int, str, list[tuple[int, int, int]]]:
         """Returns the checkpoint's step, plan hash, and positions of external sources."""
         text = self._checkpoint
         try:
             state = json.loads(text if isinstance(text, (bytes, str)) else b"")
             steps, plan = state["steps"], state["plan"]
-            positions = [(int(epoch), int(iteration)) for epoch, iteration in state["sources"]]
+            positions = [(int(epoch), int(iteration), int(before)) for epoch, iteration, before in state["sources"]]
             if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0 or not isinstance(plan, str):
                 raise ValueError
         except (ValueError, KeyError, TypeError):

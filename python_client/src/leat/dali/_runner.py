@@ -14,6 +14,7 @@ from leat._graphs.graph import Node
 from leat.dali import _plan
 from leat.dali._operations import ConsumerOperation
 from leat.dali._plan import ConsumerStage, Key, key_of
+from leat.dali._sources import Place
 from leat.dali._stages import FedStage, ReaderStage, Settings, Values
 
 
@@ -26,7 +27,7 @@ class Position(NamedTuple):
     """
 
     steps: int
-    sources: tuple[tuple[int, int], ...]
+    sources: tuple[Place, ...]
 
 
 class Taken(NamedTuple):
@@ -117,7 +118,8 @@ class Runner:
 
     def begun_again(self, position: Position) -> Position:
         """Returns the position if the sources begin again at `position`; a reader's stream continues."""
-        return position._replace(sources=tuple((epoch + 1, 0) for epoch, _ in position.sources))
+        pairs = zip(self._plan.sources, position.sources)
+        return position._replace(sources=tuple(each.source.begun_again(at) for each, at in pairs))
 
     def _chain(self, position: Position) -> Iterator[Values]:
         """Yields step after step, from `position` on."""

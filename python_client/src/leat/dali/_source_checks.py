@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from leat.dali import types
-from leat.dali._tensors import TensorCPU, TensorListCPU
+from leat.dali._tensors import TensorCPU, TensorListCPU, plain
 from leat.errors import InvalidArgument
 
 WHERE = "fn.external_source"
@@ -38,6 +38,35 @@ def parameters_of(source: Callable[..., Any]) -> int:
             f"{WHERE}: source {source!r:.60}: Found more than one positional argument, which is not allowed."
         )
     return 1 if parameters else 0
+
+
+def makes_iterators(source: Any) -> bool:
+    """True for a generator function, and for an object whose call is one."""
+    return inspect.isgeneratorfunction(source) or inspect.isgeneratorfunction(getattr(type(source), "__call__", None))
+
+
+def is_function(source: Any) -> bool:
+    """True if the source is called for each batch: it can be called and not be iterated over, as in DALI."""
+    iterable = hasattr(type(source), "__iter__") or hasattr(type(source), "__getitem__")
+    return callable(source) and not iterable and not makes_iterators(source)
+
+
+def check_cycle(source: Any, cycle: str) -> None:
+    """Raises InvalidArgument if a source that cannot begin again has to."""
+    if cycle != "no" and (is_function(source) or inspect.isgenerator(source)):
+        raise InvalidArgument(
+            f"{WHERE}: cycle = {cycle!r} of source {source!r:.60}; expected an iterable that can be iterated over "
+            "again, or a generator function"
+        )
+
+
+def check_alike(where: str, samples: Sequence[np.ndarray]) -> None:
+    """Raises InvalidArgument unless all samples of a batch have one type and number of axes."""
+    kinds = sorted({f"{each.dtype.name} with {each.ndim} axes" for each in samples})
+    if len(kinds) > 1:
+        raise InvalidArgument(
+            f"{where}: a batch has samples of {' and of '.join(kinds)}; expected one type and number of axes"
+        )
 
 
 def layout_in(data: Any) -> str:
@@ -123,3 +152,24 @@ class Seen:
                 f"iteration. Dimensionality in the previous iteration was {self._rank} and the current is {rank}."
             )
         self._dtype, self._rank = dtype, rank
+
+
+def has_parts(value: Any, count: int) -> bool:
+    """True if it gives a value for each output: a tuple or list of so many, or an array, whose first axis they are."""
+    if isinstance(value, (tuple, list)):
+        return len(value) == count
+    shape = getattr(plain(value), "shape", None)
+    return isinstance(shape, tuple) and len(shape) > 0 and int(shape[0]) >= count
+
+
+def array_of(value: Any) -> np.ndarray:
+    """Returns an array of a sample; InvalidArgument: it has no numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"{WHERE}: the source gave {shown(value)}; expected arrays of numbers")
+    return array
+
+
+def shown(value: Any) -> str:
+    """Returns a value's type and value, for messages."""
+    return f"{type(value).__name__} {value!r:.60}"

@@ -12,16 +12,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leat.dali import types
-from leat.dali._source_checks import WHERE, Seen, layout_in, parameters_of
+from leat.dali._source_checks import (
+    WHERE,
+    Seen,
+    array_of,
+    check_alike,
+    check_cycle,
+    has_parts,
+    is_function,
+    layout_in,
+    makes_iterators,
+    parameters_of,
+    shown,
+)
 from leat.dali._tensors import plain
 from leat.errors import FailedPrecondition, InvalidArgument
+
+
+# The epoch, how many batches of it were given, and how many before it since the source was at its beginning: below 0
+# if it began again in the epoch.
+Place = tuple[int, int, int]
 
 
 class Given(NamedTuple):
     """A batch of a source: per output an array with a batch axis or a list of samples; and the position after it."""
 
     outputs: list[Any]
-    after: tuple[int, int]
+    after: Place
 
 
 class BatchSource:
@@ -64,19 +81,21 @@ class BatchSource:
         self._cycle, self._repeat_last = cycle, repeat_last
         self._dtypes = dtypes
         self._seen = [Seen(i, *each) for i, each in enumerate(zip(dtypes, ndims, layouts))]
-        self._epoch, self._iteration = 0, 0
+        self._epoch, self._iteration, self._before = 0, 0, 0
         self._kept: dict[int, Given] = {}  # batches by step
         self._got: dict[int, Any] = {}  # the next batch, or its first samples
         self._iterator: Iterator[Any] | None = None
         self._drawn = 0  # values taken from the iterator
         self._exhausted = False
+        self._ended = False  # it has ended since its last batch
         # Whether it has reported the end of the epoch, and whether it may still report the end of the previous one.
         self._stopped = self._owes_stop = False
         self._given_out = 0  # number of batches, over all epochs
         # Fed batches, the step each is meant for, and how many batches are given before DALI would see it.
         self._fed: collections.deque[tuple[Any, int | None, int]] = collections.deque()
         self._last: tuple[Any, int | None, int] | None = None
-        self._parameters = parameters_of(given) if callable(given) and not inspect.isgeneratorfunction(given) else None
+        check_cycle(given, cycle)
+        self._parameters = parameters_of(given) if is_function(given) else None
 
     def feed(self, data: Any, step: int | None = None, layout: str | None = None) -> None:
         """Adds a batch for `batch`; `step`: the step it is meant for, if any; `layout`: that of its samples."""
@@ -152,35 +171,61 @@ class BatchSource:
             self._fed.pop()
 
     @property
-    def position(self) -> tuple[int, int]:
-        """The epoch, and how many batches of it were given."""
-        return self._epoch, self._iteration
+    def position(self) -> Place:
+        """The position after the last batch."""
+        return self._epoch, self._iteration, self._before
 
-    def go_to(self, position: tuple[int, int], rows: int) -> None:
+    @property
+    def _restarts(self) -> bool:
+        """True if each epoch begins with the source's first batch; otherwise it continues where the last one ended."""
+        return bool(self._parameters) or self._cycle == "raise"
+
+    def begun_again(self, position: Place) -> Place:
+        """Returns the position if an epoch begins at `position`."""
+        epoch, iteration, before = position
+        return epoch + 1, 0, 0 if self._restarts else before + iteration
+
+    def go_to(self, position: Place, rows: int) -> None:
         """Moves to a checkpoint's position; a source that gets no batch number is read up to there."""
-        self._epoch, self._iteration = position[0], 0
+        epoch, iteration, before = position
         if self.given is None or self._parameters:
-            self._iteration = position[1]
-            self._got = {} if position[1] else self._got  # the first batch, if it was asked for
-            return
-        for _ in range(position[1]):
-            self._ask(rows)
-            self._iteration += 1
-            self._got = {}
+            self._got = {} if iteration else self._got  # the first batch, if it was asked for
+        else:
+            for count in range(before + iteration):
+                self._skip(count, before + iteration, rows)
+            # It may still report the end of the epoch before.
+            self._owes_stop = epoch > 0 and iteration == 0 and not self._restarts
+        self._epoch, self._iteration, self._before = position
 
-    def go_on(self, step: int, position: tuple[int, int]) -> None:
+    def _skip(self, count: int, of: int, rows: int) -> None:
+        """Asks for a batch and drops it. A source that begins again by itself reports an end in between."""
+        for last in (False, True):
+            try:
+                self._ask(rows)
+            except StopIteration:
+                if last or count == 0:
+                    raise InvalidArgument(
+                        f"{WHERE}: the checkpoint is behind {of} batches of the source, which ended after {count}; "
+                        "expected the same source"
+                    ) from None
+            else:
+                self._got = {}
+                return
+
+    def go_on(self, step: int, position: Place) -> None:
         """Prepares for `step`, which follows `position`: the position at that time, or the beginning of a new epoch."""
         self.forget(step)
         if position[0] == self._epoch:
             return
-        if self._parameters or self._cycle == "raise":
+        if self._restarts:
             self._kept, self._got = {}, {}
             self._iterator, self._drawn, self._exhausted = None, 0, False
-            self._epoch, self._iteration = position
+            self._epoch, self._iteration, self._before = position
         else:  # it continues: batches already given belong to the new epoch
-            kept = {n: Given(given.outputs, (position[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
+            epoch, _, before = position
+            kept = {n: Given(each.outputs, (epoch, i, before)) for i, (n, each) in enumerate(self._kept.items(), 1)}
             self._owes_stop, self._stopped = not self._stopped and not kept, False
-            self._kept, self._epoch, self._iteration = kept, position[0], len(kept)
+            self._kept, self._epoch, self._iteration, self._before = kept, epoch, len(kept), before
 
     def forget(self, step: int) -> None:
         """Drops the batches of steps before this one, which have been handed out."""
@@ -204,7 +249,7 @@ class BatchSource:
             if self._parameters or self.given is None:
                 self._got = {}
             raise
-        given = Given(outputs, (self._epoch, self._iteration + 1))
+        given = Given(outputs, (self._epoch, self._iteration + 1, self._before))
         # No calls from here on: an interrupt finds all of it done, or nothing.
         self._kept[step] = given
         self._iteration += 1
@@ -225,12 +270,21 @@ class BatchSource:
                 if not self._owes_stop or self._iteration:
                     self._stopped = True
                     return False
-                self._owes_stop, self._got = False, {}
+                self._owes_stop = False
             else:
                 return True
 
     def _ask(self, rows: int) -> None:
-        """Fills `_got`; raises StopIteration at the end."""
+        """Fills `_got`; raises StopIteration at the end, and then drops samples that do not fill a batch, as DALI."""
+        try:
+            self._fill(rows)
+        except StopIteration:
+            self._got, self._ended = {}, True
+            raise
+        if self._ended:  # it has begun again: nothing came before this batch
+            self._before, self._ended = -self._iteration, False
+
+    def _fill(self, rows: int) -> None:
         while len(self._got) < (1 if self._batch or self.given is None else rows):
             row = len(self._got)
             if self.given is None:
@@ -251,7 +305,7 @@ class BatchSource:
             data = self._columns([self._got[row] for row in range(rows)])
         if self._num_outputs is None:
             return [self._checked(0, data, rows)]
-        if not _has_parts(data, self._num_outputs):
+        if not has_parts(data, self._num_outputs):
             raise InvalidArgument(
                 f"{WHERE}: the source gave {shown(data)}; num_outputs says a tuple of {self._num_outputs}"
             )
@@ -261,7 +315,7 @@ class BatchSource:
         if self._num_outputs is None:
             return samples
         for sample in samples:
-            if not _has_parts(sample, self._num_outputs):
+            if not has_parts(sample, self._num_outputs):
                 raise InvalidArgument(
                     f"{WHERE}: a sample is {shown(sample)}; expected {self._num_outputs} values"
                 )
@@ -293,7 +347,7 @@ class BatchSource:
         self._exhausted = True
         if self._cycle != "quiet":
             raise StopIteration
-        self._iterator, self._drawn, self._exhausted = None, 0, False
+        self._iterator, self._drawn, self._exhausted, self._ended = None, 0, False, row == 0
         self._open()
         for self._got[row] in _following(self._iterator):
             self._drawn += 1
@@ -310,7 +364,7 @@ class BatchSource:
                 f"{WHERE}: the source is a generator, which an exception ended after {self._drawn} values; "
                 "expected a function that makes generators, which can be brought to where it was"
             )
-        iterator = iter(self.given() if callable(self.given) else self.given)
+        iterator = iter(self.given() if makes_iterators(self.given) else self.given)
         for _ in range(self._drawn):
             next(iterator, None)
         self._iterator = iterator
@@ -324,12 +378,13 @@ class BatchSource:
             self._take_layout(i, layout)
         value = plain(value)
         if isinstance(value, (list, tuple)):
-            samples = [_array(each) for each in value]
+            samples = [array_of(each) for each in value]
+            check_alike(f"{WHERE}: output {i}", samples)
             count = len(samples)
             uniform = samples and all(each.shape == samples[0].shape for each in samples)
             result: Any = np.stack(samples) if uniform else samples
         else:
-            result = value if hasattr(value, "dtype") and hasattr(value, "shape") else _array(value)
+            result = value if hasattr(value, "dtype") and hasattr(value, "shape") else array_of(value)
             count = result.shape[0] if len(result.shape) else 0
         if count != rows:
             raise InvalidArgument(
@@ -340,26 +395,6 @@ class BatchSource:
         return result
 
 
-def _has_parts(value: Any, count: int) -> bool:
-    """True if it gives a value for each output: a tuple or list of so many, or an array, whose first axis they are."""
-    if isinstance(value, (tuple, list)):
-        return len(value) == count
-    shape = getattr(plain(value), "shape", None)
-    return isinstance(shape, tuple) and len(shape) > 0 and int(shape[0]) >= count
-
-
 def _following(iterator: Any) -> Iterator[Any]:
     """Yields the next value of an iterator without calling iter() on it, as a `for` over it would do."""
     return itertools.starmap(next, ((iterator,),))
-
-
-def _array(value: Any) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise InvalidArgument(f"{WHERE}: the source gave {shown(value)}; expected arrays of numbers")
-    return array
-
-
-def shown(value: Any) -> str:
-    """Returns a value's type and value, for messages."""
-    return f"{type(value).__name__} {value!r:.60}"

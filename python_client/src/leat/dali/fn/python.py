@@ -11,6 +11,7 @@ import numpy as np
 from leat.dali import _current, _node
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
+from leat.dali._source_checks import check_alike
 from leat.errors import InvalidArgument
 
 _WHERE = "fn.python_function"
@@ -21,11 +22,7 @@ def _batch(output: int, samples: Any, rows: int) -> Any:
     arrays = [np.asarray(each) for each in samples]
     if len(arrays) != rows:
         raise InvalidArgument(f"{_WHERE}: output {output} has {len(arrays)} samples; expected {rows}, as the batch has")
-    kinds = sorted({each.dtype.name for each in arrays})
-    if len(kinds) > 1:
-        raise InvalidArgument(
-            f"{_WHERE}: the samples of output {output} are of {' and '.join(kinds)}; expected one type in a batch"
-        )
+    check_alike(f"{_WHERE}: output {output}", arrays)
     return np.stack(arrays) if len({each.shape for each in arrays}) == 1 else arrays
 
 
