@@ -186,7 +186,8 @@ def constant(value: Any, *, layout: str | None = "") -> DataNode:
     if isinstance(value, np.ndarray) and value.size > _MOST_NUMBERS:
         return _brought(value, layout)
     node = _constant(value)
-    args = node._operation.args
+    # Whole numbers beyond 53 bits are combined from two constants.
+    args = node._operation.args or {"shape": np.shape(value), "dtype": "int64"}
     return DataNode(node, layout=layout, sizes=tuple(args.get("shape", ())), dtype=args["dtype"])
 
 

@@ -16,8 +16,9 @@ def abs(input: Any) -> DataNode:
 
 
 def fabs(input: Any) -> DataNode:
-    """Returns the absolute value, as float."""
-    return _node.cast(_node.node_of(input), "float32").like("abs")
+    """Returns the absolute value; whole numbers become float."""
+    x = _node.node_of(input)
+    return (x if x.dtype == "float16" else _node.cast(x, "float32")).like("abs")
 
 
 def floor(input: Any) -> DataNode:

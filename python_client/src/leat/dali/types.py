@@ -207,11 +207,65 @@ class PipelineAPIType(enum.Enum):
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
-def _elements(where: str, value: Any, dtype: Any) -> np.ndarray:
+_NARROWER = {"float64": "float32", "int64": "int32"}
+
+
+def _is_whole(name: str) -> bool:
+    return name != "bool" and not name.startswith("float")
+
+
+def saturated(array: np.ndarray, name: str) -> np.ndarray:
+    """Converts numbers to a type as DALI does: rounds float32 with halves away from zero, and cuts to the bounds."""
+    if not _is_whole(name):
+        return array.astype(name)
+    if array.dtype.kind == "f":
+        wide = array.astype(np.float32).astype(np.float64)
+        if np.isnan(wide).any():
+            raise InvalidArgument(f"a constant of {name} has a NaN in it; expected numbers")
+        array = np.trunc(wide + np.copysign(0.5, wide))
+    elif array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(2**63 - 1))
+    array = array if array.dtype.kind == "f" else array.astype(np.int64)
+    bounds = np.iinfo(name)
+    low, high = array <= bounds.min, array >= bounds.max
+    within = np.where(low | high, 0, array).astype(name)
+    return np.where(low, bounds.min, np.where(high, bounds.max, within)).astype(name)
+
+
+def _narrowed(where: str, value: Any, array: np.ndarray) -> np.ndarray:
+    """Returns 64 bits as 32, as DALI documents it for arrays; Python's own numbers have to fit."""
+    narrow = array.astype(_NARROWER.get(array.dtype.name, array.dtype))
+    if array.dtype.kind in "iu" and not isinstance(value, np.ndarray) and not np.array_equal(narrow, array):
+        raise InvalidArgument(f"{where}: value = {value!r:.60}; expected whole numbers of 32 bits, or dtype")
+    return narrow
+
+
+def _elements(value: Any, dtype: Any) -> np.ndarray:
     array = np.asarray(value)
-    if dtype is not None:
-        return array.astype(np.dtype(name_of(f"{where}: dtype", dtype)))
-    return array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"Constant: value = {value!r:.60}; expected numbers")
+    if dtype is None:
+        return _narrowed("Constant", value, array)
+    return saturated(array, name_of("Constant: dtype", dtype))
+
+
+def _scalar(value: Any, dtype: Any) -> np.ndarray:
+    """Returns one number as DALI's ScalarConstant holds it: int() drops a fraction; NumPy's numbers keep their type."""
+    array = np.asarray(value)
+    if dtype is None and isinstance(value, np.generic):
+        return array.astype("float32") if array.dtype == np.float64 else array
+    if dtype is None:
+        return _narrowed("ScalarConstant", value, array)
+    name = name_of("ScalarConstant: dtype", dtype)
+    if not _is_whole(name):
+        return array.astype(name)
+    try:
+        whole = np.asarray(int(value), np.int64)
+    except (OverflowError, ValueError):
+        raise InvalidArgument(f"ScalarConstant: value = {value!r:.60} of {dtype!r}; expected a number") from None
+    if name != "int64" and not -(2**31) <= int(whole) < 2**31:
+        raise InvalidArgument(f"ScalarConstant: value = {value!r:.60} of {dtype!r}; expected 32 bits")
+    return whole.astype(name)
 
 
 _Cast: TypeAlias = Callable[["ScalarConstant"], "ScalarConstant"]
@@ -237,7 +291,7 @@ class ScalarConstant(_node.DataNode):
     def __init__(self, value: Any, dtype: DALIDataType | None = None) -> None:
         if not isinstance(value, _NUMBERS):
             raise TypeError(f"ScalarConstant: value = {value!r:.60} ({type(value).__name__}); expected a number")
-        array = _elements("ScalarConstant", value, dtype)
+        array = _scalar(value, dtype)
         made = _node.constant(array)
         super().__init__(made.node, sizes=(), dtype=made.dtype)
         self.value: Any = array.item()
@@ -277,13 +331,15 @@ def Constant(  # noqa: N802 (DALI's name)
         name: accepted; only sources and readers are looked up by name.
 
     Returns:
-        A node; a ScalarConstant for a number that is given neither shape, layout nor device.
+        A node; a ScalarConstant for a number that is given neither layout nor device, and no shape but that of one
+        element.
     """
     if name is not None and not isinstance(name, str):
         raise TypeError(f"Constant: name = {name!r:.60}; expected a text")
-    if shape is None and layout is None and device is None and isinstance(value, _NUMBERS):
+    one = shape is None or not isinstance(shape, _node.DataNode) and np.size(shape) <= 1 and np.prod(shape) == 1
+    if one and layout is None and device is None and isinstance(value, _NUMBERS):
         return ScalarConstant(value, dtype)
-    array = _elements("Constant", value, dtype)
+    array = _elements(value, dtype)
     if shape is not None:
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if array.size != 1 and array.size != int(np.prod(sizes)):

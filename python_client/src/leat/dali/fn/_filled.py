@@ -34,7 +34,8 @@ def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) 
     sizes = sizes_of("fn.full: shape", shape)
     if not sizes:
         return fill_value
-    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "float32"))
+    # Where the type is not known here: a bool changes no other type.
+    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "bool"))
     result = _node.binary("add", zeros, fill_value)
     return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
 
@@ -51,16 +52,16 @@ def constant(
     argument, data, default = ("fdata", fdata, types.FLOAT) if idata is None else ("idata", idata, types.INT32)
     name = types.name_of(f"{where}: dtype", default if dtype is None else dtype)
     given = np.array(_args.numbers(f"{where}: {argument}", data))
-    if not name.startswith("float") and name != "bool":
-        bounds = np.iinfo(name)
-        if np.isnan(given).any():
-            raise InvalidArgument(f"{where}: {argument} = {data!r:.60}; expected numbers, since {name} has no NaN")
-        given = np.clip(np.rint(given) if fdata is not None else given, bounds.min, bounds.max)
+    if fdata is not None:
+        given = given.astype(np.float32)
+    if not name.startswith("float") and name != "bool" and np.isnan(given).any():
+        raise InvalidArgument(f"{where}: {argument} = {data!r:.60}; expected numbers, since {name} has no NaN")
+    given = types.saturated(given, name)
     sizes = (given.size,) if shape is None else sizes_of(f"{where}: shape", shape)
     if given.size not in (1, int(np.prod(sizes))):
         raise InvalidArgument(f"{where}: {given.size} numbers for shape {sizes}; expected as many, or one")
     array = np.full(sizes, given[0]) if given.size == 1 else given.reshape(sizes)
-    return _node.constant(array.astype(name), layout=layout)
+    return _node.constant(array, layout=layout)
 
 
 @operator("zeros")
