@@ -28,6 +28,13 @@ def _only_one(where: str, **given: Any) -> None:
         raise InvalidArgument(f"{where}: {' and '.join(names)} are given; expected one of {', '.join(given)}, not both")
 
 
+def ordered(where: str, values: Any) -> list[Any]:
+    """Returns a list; a set is refused, since each process would have another order, and so another dataset."""
+    if isinstance(values, (set, frozenset)):
+        raise InvalidArgument(f"{where} is a {type(values).__name__}, which has no order; expected a list")
+    return list(values)
+
+
 def _patterns(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
@@ -90,7 +97,7 @@ def reading(
     if filtered and (file_list is not None or files is not None):
         raise InvalidArgument(f"{where}: filters are of file_root, which is listed only without file_list and files")
     if files is not None:
-        names = [_text(f"{where}: files", each) for each in files]
+        names = [_text(f"{where}: files", each) for each in ordered(f"{where}: files", files)]
         if not names:
             raise InvalidArgument(f"{where}: `files` specified an empty list.")
         if labels is not None and len(labels) != len(names):
@@ -129,7 +136,7 @@ def arrays(*, file_root: Any, file_list: Any, files: Sequence[Any] | None, file_
             raise NotFound(f"{where}: file_list = {path!r}: {error.strerror}; expected a local file of paths") from None
         except UnicodeDecodeError as error:
             raise InvalidArgument(f"{where}: file_list = {path!r}: {error}; expected UTF-8, a path a line") from None
-    names = [_text(f"{where}: files", each) for each in files]
+    names = [_text(f"{where}: files", each) for each in ordered(f"{where}: files", files)]
     if not names:
         raise InvalidArgument(f"{where}: `files` specified an empty list.")
     return {"files": [os.path.join(root, each) if root else each for each in names]}

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _args, _node
-from leat.dali._node import DataNode
+from leat.dali import _args, _axes, _node
+from leat.dali._node import ConsumerOperation, DataNode
 from leat.errors import InvalidArgument
 
 
@@ -44,6 +44,7 @@ SLICE: dict[str, Any] = {
     "normalized_shape": True,
     **dict.fromkeys(_PARTS),
 }
+_FLOATS = frozenset(("float16", "float32", "float64"))
 _POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
 
 
@@ -93,6 +94,8 @@ def _values(where: str, value: Any, count: int) -> list[Any]:
     if isinstance(value, DataNode):
         if value.node._operation.op == "constant":
             values = _args.constant_values(where, value)
+        elif value.sizes is not None and len(value.sizes) == 1 and value.sizes[0] not in (None, 1, count):
+            raise InvalidArgument(f"{where} has {value.sizes[0]} numbers; expected {count}, one for each axis")
         elif value.ndim == 0 or count == 1 and value.ndim is None:
             values = [value]
         else:
@@ -108,8 +111,12 @@ def _values(where: str, value: Any, count: int) -> list[Any]:
     return values
 
 
-def _is_whole(value: DataNode) -> bool:
-    return value.dtype is not None and not value.dtype.startswith("float")
+def _is_whole(where: str, value: DataNode) -> bool:
+    """True if the numbers are whole. A source without dtype is asked for its first batch, or has to give floats."""
+    name = _axes.type_of(value)
+    if name is None and isinstance(value.node._operation, ConsumerOperation):
+        _args.need_type(value, where, _FLOATS)
+    return name is not None and not name.startswith("float")
 
 
 def slice_arguments(
@@ -134,8 +141,8 @@ def slice_arguments(
             _values(f"{where}: the anchor", anchor, count),
             _values(f"{where}: the shape", shape_input, count),
             False,
-            bool(named["normalized_anchor"]) and not _is_whole(anchor),
-            bool(named["normalized_shape"]) and not _is_whole(shape_input),
+            bool(named["normalized_anchor"]) and not _is_whole(f"{where}: the anchor", anchor),
+            bool(named["normalized_shape"]) and not _is_whole(f"{where}: the shape", shape_input),
         )
     if not given:
         raise InvalidArgument(f"{where}: nothing says what is kept; expected start, end, shape or their rel_ forms")
@@ -187,7 +194,7 @@ def sliced(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[fl
         for i, axis in enumerate(part.axes):
             whole = not part.rel_extent and part.extent and not isinstance(part.extent[i], DataNode)
             known = whole and not part.is_end and policy != "trim"
-            sizes[axis] = round(part.extent[i]) if known else None
+            sizes[axis] = rounded([part.extent[i]])[0] if known else None
     if any(isinstance(each, DataNode) for each in [*part.start, *part.extent]):
         node = _varying(where, x, part, policy, fill)
     else:
@@ -195,7 +202,8 @@ def sliced(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[fl
     return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype, device=x.device)
 
 
-def _rounded(values: list[Any]) -> list[int]:
+def rounded(values: list[Any]) -> list[int]:
+    """Returns whole numbers; halves are rounded up."""
     return [int(np.floor(each + 0.5)) for each in values]
 
 
@@ -203,9 +211,9 @@ def _constant(x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> 
     kind = "end" if part.is_end else "shape"
     args: dict[str, Any] = {}
     if part.start:
-        args["rel_start" if part.rel_start else "start"] = part.start if part.rel_start else _rounded(part.start)
+        args["rel_start" if part.rel_start else "start"] = part.start if part.rel_start else rounded(part.start)
     if part.extent:
-        args[f"rel_{kind}" if part.rel_extent else kind] = part.extent if part.rel_extent else _rounded(part.extent)
+        args[f"rel_{kind}" if part.rel_extent else kind] = part.extent if part.rel_extent else rounded(part.extent)
     return _node.apply("slice", x, axes=part.axes, out_of_bounds_policy=policy, fill_values=list(fill), **args)
 
 
@@ -218,7 +226,7 @@ def _varying(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[
             "slice",
             x,
             axes=part.axes,
-            shape=_rounded(part.extent),
+            shape=rounded(part.extent),
             out_of_bounds_policy=policy,
             fill_values=list(fill),
             **offsets,

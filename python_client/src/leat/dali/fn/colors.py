@@ -188,6 +188,11 @@ def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), wi
     window = _args.numbers(f"{where}: window_size", window_size)
     if len(window) != 1 or not isinstance(sigma, DataNode) and len(_args.numbers(f"{where}: sigma", sigma)) != 1:
         raise Unimplemented(f"{where}: sigma and window_size of each axis; Leat blurs all axes alike")
+    if not input.layout:
+        raise Unimplemented(
+            f"{where}: a value without a layout: DALI blurs all its axes, also channels; expected layout of its "
+            "source, or fn.reshape(layout=…)"
+        )
     pixels, turned = geometry.pixels_last(geometry.wide(where, input, dtype))
     result = pixels.like(
         "gaussian_blur", sigma=_args.scalar(f"{where}: sigma", sigma, "float"), window_size=int(window[0])
@@ -285,6 +290,12 @@ def erase(
         raise InvalidArgument(f"{where}: a region that varies from sample to sample has two axes")
     places = []
     for name, value in (("anchor", anchor), ("shape", shape)):
-        parts = [_args.element(value, i) for i in (0, 1)] if isinstance(value, DataNode) else _args.numbers(name, value)
+        if isinstance(value, DataNode):  # of any other number of elements the sample is bad
+            pair = DataNode(_node.apply("reshape", value, shape=(2,)), sizes=(2,), dtype=value.dtype)
+            parts = [_args.element(pair, i) for i in (0, 1)]
+        else:
+            parts = _args.numbers(f"{where}: {name}", value)
+        if len(parts) != 2:
+            raise InvalidArgument(f"{where}: {name} = {value!r:.60}; expected two numbers: only one region may vary")
         places += [_args.scalar(f"{where}: {name}", each, "float") for each in parts]
     return input.like("erase", y=places[0], x=places[1], height=places[2], width=places[3], **args)

@@ -13,7 +13,7 @@ import numpy as np
 from leat.dali import _args, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
-from leat.dali.fn._regions import SLICE, axes_of, policy_of, region, slice_arguments, sliced
+from leat.dali.fn._regions import SLICE, axes_of, policy_of, region, rounded, slice_arguments, sliced
 from leat.errors import InvalidArgument, Unimplemented
 
 __all__ = ["axes_of", "region", "slice_arguments", "sliced"]
@@ -23,6 +23,8 @@ def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
     """Returns the image with channels last, and True if they were first. InvalidArgument: the layout is no image's."""
     if x.layout and not {"H", "W"} <= set(x.layout):
         raise InvalidArgument(f'the input has the layout {x.layout!r}; expected one with H and W, as "HWC" has')
+    if x.layout not in ("", "HW", "HWC", "CHW"):
+        raise InvalidArgument(f'the input has the layout {x.layout!r}; expected "HWC" or "CHW" (fn.transpose)')
     if x.layout != "CHW":
         return x, False
     sizes = None if x.sizes is None else (x.sizes[1], x.sizes[2], x.sizes[0])
@@ -265,7 +267,7 @@ def rule_of(op: str) -> str | None:
 
 def _warped(where: str, op: str, x: DataNode, size: Any, fill_value: Any, interp_type: Any, **args: Any) -> DataNode:
     pixels, turned = pixels_last(x)
-    sizes = [round(each) for each in _args.numbers(f"{where}: size", size)]
+    sizes = rounded(_args.numbers(f"{where}: size", size))
     node = _node.apply(
         op,
         pixels,

@@ -128,7 +128,7 @@ def file(
 
 
 def _paths(where: str, value: Any) -> list[str]:
-    values = [value] if isinstance(value, str) or hasattr(value, "__fspath__") else list(value)
+    values = [value] if isinstance(value, str) or hasattr(value, "__fspath__") else _files.ordered(where, value)
     if not values:
         raise InvalidArgument(f"{where} is empty; expected a path, or a list of them")
     return [each.__fspath__() if hasattr(each, "__fspath__") else each for each in values]
@@ -265,7 +265,7 @@ def webdataset(
             f"{where}: missing_component_behavior = {missing_component_behavior!r:.40}; "
             "expected 'skip', 'empty' or 'error'"
         )
-    extensions = [ext] if isinstance(ext, str) else list(ext)
+    extensions = [ext] if isinstance(ext, str) else _files.ordered(f"{where}: ext", ext)
     words = [dtypes] if isinstance(dtypes, types.DALIDataType) else list(dtypes or ())
     words = words or [types.UINT8] * len(extensions)
     if len(words) != len(extensions):
@@ -361,7 +361,7 @@ def coco(
         annotations=_paths(f"{where}: annotations_file", annotations_file)[0],
         root=None if file_root is None else _paths(f"{where}: file_root", file_root)[0],
         outputs=outputs,
-        images=list(images) if images is not None else None,
+        images=None if images is None else _files.ordered(f"{where}: images", images),
         ltrb=ltrb,
         ratio=ratio,
         skip_empty=skip_empty,

@@ -78,12 +78,9 @@ def _side(where: str, value: float) -> int:
 
 def filters(where: str, options: dict[str, Any]) -> dict[str, Any]:
     """Returns the filters as arguments of `leat.fn.resize`."""
-    main = options["interp_type"]
-    antialias = bool(options["antialias"])
-    chosen = [main if options[name] is None else options[name] for name in ("min_filter", "mag_filter")]
     args: dict[str, Any] = {
-        "interpolation": types.filter_of(f"{where}: interp_type", main),
-        "antialias": antialias or types.INTERP_TRIANGULAR in chosen,
+        "interpolation": types.filter_of(f"{where}: interp_type", options["interp_type"]),
+        "antialias": bool(options["antialias"]),
     }
     for name in ("min_filter", "mag_filter"):
         if options[name] is not None:
@@ -104,7 +101,9 @@ def _region(where: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(where: str, x: DataNode, dtype: Any) -> DataNode:
-    """Returns the image, if the requested type is its own."""
+    """Returns the image, if the requested type is its own. If the type of a source is not known, it has to be that."""
+    if dtype is not None and x.dtype is None:
+        _args.need_type(x, f"{where}: dtype = {dtype!r}", frozenset(("uint8",)))
     if dtype is not None and types.name_of(f"{where}: dtype", dtype) != (x.dtype or "uint8"):
         raise Unimplemented(f"{where}: dtype = {dtype!r}; Leat resizes bytes to bytes: cast the result")
     return x

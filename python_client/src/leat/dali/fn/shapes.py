@@ -83,6 +83,12 @@ def reshaped(x: DataNode, sizes: Sequence[int], layout: str | None = "", axes: S
     return DataNode(node, layout=layout, sizes=known, dtype=x.dtype, device=x.device)
 
 
+def _check_layout(where: str, layout: Any, sizes: Sequence[int | None] | None) -> None:
+    """Raises InvalidArgument for a layout that does not name all axes; nothing is known if `sizes` is None."""
+    if layout and sizes is not None and len(layout) != len(sizes):
+        raise InvalidArgument(f"{where}: layout = {layout!r:.40} of {len(sizes)} axes; expected a letter for each")
+
+
 @operator("reshape", optional_inputs=1)
 def reshape(
     data: DataNode,
@@ -102,8 +108,10 @@ def reshape(
     if shape is None and rel_shape is None and src_dims is None:
         if layout is None:
             raise InvalidArgument(f"{where}: none of shape, rel_shape, src_dims and layout is given")
+        _check_layout(where, layout, data.sizes)
         return DataNode(data.node, layout=layout, sizes=data.sizes, dtype=data.dtype, encoded=data.encoded)
     sizes, axes = _target(where, data, shape, rel_shape, src_dims)
+    _check_layout(where, layout, sizes)
     if layout is None and len(sizes) == len(data.layout):
         layout = data.layout
     return reshaped(data, sizes, layout, axes)
@@ -205,6 +213,11 @@ def pad(
     touched = chosen or (list(range(rank)) if rank is not None else [])
     least = [] if shape is None else [max(0, each) for each in _whole_numbers(f"{where}: shape", shape)]
     multiple = [] if align is None else _whole_numbers(f"{where}: align", align)
+    if rank is None and not chosen and not (least and min(least) > 0):
+        raise InvalidArgument(
+            f"{where}: the number of axes of {input!r} is not known when the pipeline is defined, and workers do not "
+            "see the whole batch; expected shape, the sizes that it gets"
+        )
     if len(least) not in (0, len(touched)) and touched:
         raise InvalidArgument(f"{where}: shape has {len(least)} numbers for {len(touched)} axes")
     sizes = None if input.sizes is None else list(input.sizes)
@@ -236,6 +249,12 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
     for each in parts:
         if each.sizes is None or first.sizes is None or len(each.sizes) != len(first.sizes) or each.sizes[axis] is None:
             raise InvalidArgument(f"{where}: the sizes of its inputs have to be known when the pipeline is defined")
+        pairs = [pair for i, pair in enumerate(zip(first.sizes, each.sizes)) if i != axis and None not in pair]
+        if any(a != b for a, b in pairs) or None not in (each.dtype, first.dtype) and each.dtype != first.dtype:
+            raise InvalidArgument(
+                f"{where}: inputs are {first.dtype} of shape {first.sizes} and {each.dtype} of {each.sizes}; expected "
+                "one type, and the same sizes on all other axes"
+            )
     lengths = [int(each.sizes[axis] or 0) for each in parts]  # type: ignore[index]
     total, before = sum(lengths), 0
     result: Any = None
