@@ -173,6 +173,11 @@ def test_tensors_are_made_of_arrays():
     assert TensorCPU(one).layout() == "HWC" and one.get_property("layout") == "HWC"
     assert one.squeeze(0) and (one.shape(), one.layout()) == ([4, 1], "WC")
     assert one.squeeze() and one.shape() == [4] and not one.squeeze()
+    last = TensorCPU(np.zeros((1, 4, 1), np.float32), "HWC")
+    assert last.squeeze(-1) and (last.shape(), last.layout()) == ([1, 4], "HW") and not last.squeeze(1)
+    for axis in (2, -3):
+        with pytest.raises(IndexError, match=f"axis {axis} of a tensor of 2 axes"):
+            last.squeeze(axis)
     several = TensorListCPU([np.zeros((2, 1)), np.zeros((3, 1))], "AB")
     assert (several.shape(), several.is_dense_tensor()) == ([(2, 1), (3, 1)], False)
     with pytest.raises(leat.InvalidArgument, match="several shapes"):

@@ -109,9 +109,13 @@ class TensorCPU:
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Removes the axes of size 1, or the given one; returns True if there were any."""
+        """Removes the axes of size 1, or the given one if its size is 1; returns True if it removed any."""
+        rank = self._array.ndim
+        if dim is not None and not -rank <= dim < rank:
+            raise IndexError(f"squeeze: axis {dim} of a tensor of {rank} axes")
+        dim = None if dim is None else dim % rank
         kept = [i for i, size in enumerate(self._array.shape) if size != 1 or dim not in (None, i)]
-        squeezed = len(kept) < self._array.ndim
+        squeezed = len(kept) < rank
         self._array = self._array.reshape([self._array.shape[i] for i in kept])
         self._layout = "".join(self._layout[i] for i in kept) if self._layout else ""
         return squeezed

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
-from leat.dali.tensors import TensorListCPU
+from leat.dali.tensors import TensorCPU, TensorListCPU
 from leat.errors import FailedPrecondition
 
 torch = pytest.importorskip("torch")
@@ -112,6 +112,7 @@ def test_a_batch_or_a_sample_is_copied_into_a_tensor():
     assert feed_ndarray(batch, target) is target
     assert target.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert feed_ndarray(batch[1], torch.zeros(3), non_blocking=True).tolist() == [3, 4, 5]
+    assert feed_ndarray(TensorCPU(np.float32(7)), torch.zeros(())).item() == 7
     with pytest.raises(AssertionError, match=r"shape \(2, 3\) into \(3, 2\)"):
         feed_ndarray(batch, torch.zeros(3, 2))
     with pytest.raises(AssertionError, match="doesn't match the element type.*float32 and torch.int64"):

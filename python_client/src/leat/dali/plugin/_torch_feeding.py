@@ -36,7 +36,7 @@ def feed_ndarray(
             f"feed_ndarray: {type(dali_tensor).__name__} into {type(arr).__name__}; expected a TensorCPU or "
             "TensorListCPU into a torch.Tensor"
         )
-    given = torch.from_numpy(np.ascontiguousarray(np.asarray(dali_tensor)))
+    given = torch.from_numpy(np.asarray(dali_tensor, order="C"))  # ascontiguousarray would give a scalar an axis
     if given.dtype != arr.dtype:
         raise AssertionError(
             "The element type of DALI Tensor/TensorList doesn't match the element type of the target PyTorch Tensor: "
