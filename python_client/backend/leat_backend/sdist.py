@@ -28,14 +28,14 @@ def files() -> list[str]:
 
 def _of_the_clone() -> list[str]:
     """Returns the clone's files that git does not ignore."""
-    command = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
+    command = ["git", "-C", str(ROOT), "ls-files", "-coz", "--exclude-standard"]  # -z: without it some names are quoted
     try:
         listed = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
         raise BuildError("no git here, which says what files a clone has: apt-get install git") from None
     if listed.returncode != 0:
         raise BuildError(f"git cannot list the files of {ROOT}: {listed.stderr.strip()}")
-    return listed.stdout.splitlines()
+    return listed.stdout.split("\0")[:-1]
 
 
 def write(folder: pathlib.Path) -> pathlib.Path:

@@ -104,7 +104,7 @@ def _alone(tree: pathlib.Path) -> Iterator[None]:
 
 
 def _run(tree: pathlib.Path, step: str, *argv: str | os.PathLike[str]) -> None:
-    """Runs a step of the build. Its output is shown and kept in the tree's wheel.log; an error has the end of it."""
+    """Runs a step of the build. Its output is shown; an error has the end of it."""
     said = []
     with subprocess.Popen([str(word) for word in argv], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace") as process:

@@ -217,6 +217,15 @@ def test_the_source_distribution_has_what_a_build_wants_at_the_places_where_pip_
     assert 'readme = "python_client/README.md"' in pyproject
 
 
+def test_files_of_any_name_are_in_the_source_distribution(tmp_path, monkeypatch):
+    names = ["plain.cc", "straße.cc", 'a "quoted" name.cc', "two\nlines.cc"]
+    for name in names:
+        (tmp_path / name).write_text("")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr(sdist, "ROOT", tmp_path)
+    assert sdist.files() == sorted(names)
+
+
 def test_a_clone_of_which_git_says_nothing_gives_no_source_distribution(tmp_path, monkeypatch):
     (tmp_path / ".git").write_text("gitdir: nowhere")
     monkeypatch.setattr(sdist, "ROOT", tmp_path)
