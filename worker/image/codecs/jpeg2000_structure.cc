@@ -24,20 +24,37 @@ constexpr uint64_t kMaxTiles = 65535;
 // Sizes of OpenJPEG's structures, rounded up.
 constexpr uint64_t kTileBytes = 10'000;
 constexpr uint64_t kTileComponentBytes = 1'200;
+constexpr uint64_t kRecordBytes = 100;
 constexpr uint64_t kPrecinctBytes = 400;
 constexpr uint64_t kCodeBlockBytes = 600;
 // A sample takes memory as decoded, and in its tile.
-constexpr uint64_t kSampleBytes = 12;
+constexpr uint64_t kSampleBytes = 12, kResultBytes = 4;
+
+// OpenJPEG's iterators look this often at a place while a part is processed.
+constexpr uint64_t kVisitsOfPart = 32;
+constexpr uint64_t kMaxProgressions = 32;  // OpenJPEG refuses more
 
 enum Marker : uint32_t {
   kStartOfStream = 0xff4f,
   kSizes = 0xff51,
   kCoding = 0xff52,
   kComponentCoding = 0xff53,
+  kProgressions = 0xff5f,
+  kTransform = 0xff74,
+  kCollection = 0xff75,
   kStartOfTile = 0xff90,
   kStartOfData = 0xff93,
   kEndOfStream = 0xffd9,
 };
+
+// The markers of segments that OpenJPEG reads, in ascending order.
+constexpr uint32_t kReadMarkers[] = {
+    0xff50, 0xff51, 0xff52, 0xff53, 0xff55, 0xff57, 0xff58, 0xff59,
+    0xff5c, 0xff5d, 0xff5e, 0xff5f, 0xff60, 0xff61, 0xff63, 0xff64,
+    0xff74, 0xff75, 0xff77, 0xff78, 0xff90, 0xff91};
+bool IsRead(uint32_t marker) {
+  return std::ranges::binary_search(kReadMarkers, marker);
+}
 
 uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
@@ -59,14 +76,7 @@ class StreamWalker {
                         marker);
       RETURN_IF_ERROR(WalkTilePart());
     }
-    const uint64_t samples = structure_->max_width * structure_->max_height *
-                             static_cast<uint64_t>(structure_->components);
-    structure_->memory_bytes =
-        samples * kSampleBytes +
-        tiles_ * (kTileBytes + kTileComponentBytes * structure_->components) +
-        coding_bytes_ * structure_->components + packet_bytes_;
-    structure_->parts = tiles_ * static_cast<uint64_t>(structure_->components) *
-                        (blocks_ + precincts_ * layers_);
+    Estimate();
     return absl::OkStatus();
   }
 
@@ -88,6 +98,7 @@ class StreamWalker {
                         length);
       if (at_ + 2 + length > stream_.size()) break;
       const Bytes content = stream_.subspan(at_ + 4, length - 2);
+      RETURN_IF_ERROR(CheckUnread(marker, length));
       if (marker == kSizes) RETURN_IF_ERROR(ReadSizes(content));
       if (marker == kCoding && content.size() >= 5) {
         layers_ = std::max<uint64_t>(layers_, BigEndian(content, 2, 2));
@@ -95,9 +106,28 @@ class StreamWalker {
       }
       if (marker == kComponentCoding && content.size() >= 2)
         ReadCoding(content.subspan(2), BigEndian(content, 1, 1) & 1);
+      if (marker == kProgressions) progressions_ += content.size() / 7;
+      // Those of the main header, since every tile gets a copy.
+      if (last == kStartOfTile &&
+          (marker == kTransform || marker == kCollection))
+        record_bytes_ += content.size() + kRecordBytes;
       at_ += 2 + length;
     }
     return Truncated();
+  }
+
+  // OpenJPEG ignores the length of a segment that it does not know: it goes on
+  // at the next marker that it knows, in steps of two bytes. So that must be
+  // the one behind the segment, or OpenJPEG would read others than the walker.
+  absl::Status CheckUnread(uint32_t marker, size_t length) const {
+    if (IsRead(marker)) return absl::OkStatus();
+    bool skipped = length % 2 == 0;
+    for (size_t i = 0; i + 2 <= length; i += 2)
+      skipped = skipped && !IsRead(BigEndian(stream_, at_ + 2 + i, 2));
+    if (skipped) return absl::OkStatus();
+    return InvalidArgument(
+        "JPEG 2000 with a segment {:04x} of {} bytes is not supported", marker,
+        length);
   }
 
   absl::Status WalkTilePart() {
@@ -175,8 +205,7 @@ class StreamWalker {
     const uint32_t block_x = (BigEndian(content, 1, 1) & 15) + 2;
     const uint32_t block_y = (BigEndian(content, 2, 1) & 15) + 2;
     if (levels > 32) return;  // OpenJPEG refuses it
-    uint64_t bytes = 0, most_precincts = 0;
-    uint64_t all_precincts = 0, all_blocks = 0;
+    uint64_t bytes = 0, all_precincts = 0, all_blocks = 0;
     for (uint32_t r = 0; r <= levels; ++r) {
       uint32_t log_x = 15, log_y = 15;
       if (has_precincts && 5 + r < content.size()) {
@@ -193,17 +222,43 @@ class StreamWalker {
           ((width >> std::min(block_x, log_x > 0 ? log_x - 1 : 0)) + 2) *
           ((height >> std::min(block_y, log_y > 0 ? log_y - 1 : 0)) + 2);
       bytes += precincts * kPrecinctBytes + blocks * kCodeBlockBytes;
-      most_precincts = std::max(most_precincts, precincts);
+      most_precincts_ = std::max(most_precincts_, precincts);
+      least_log_[0] = std::min(least_log_[0], log_x + shift);
+      least_log_[1] = std::min(least_log_[1], log_y + shift);
       all_precincts += precincts;
       all_blocks += blocks;
     }
     precincts_ = std::max(precincts_, all_precincts);
     blocks_ = std::max(blocks_, all_blocks);
     coding_bytes_ = std::max(coding_bytes_, bytes);
+    resolutions_ = std::max<uint64_t>(resolutions_, levels + 1);
+  }
+
+  // Components and tiles may have different codings: the largest of each number
+  // decides.
+  void Estimate() {
+    const auto components = static_cast<uint64_t>(structure_->components);
+    const uint64_t pixels = structure_->max_width * structure_->max_height;
+    // When the columns of a palette are made, the tiles are gone.
+    const uint64_t pixel_bytes =
+        std::max(components * kSampleBytes,
+                 (components + structure_->columns) * kResultBytes);
     // A flag of 16 bits for each packet.
-    packet_bytes_ =
-        std::max(packet_bytes_, 2 * (layers_ + 1) * (levels + 1) *
-                                    most_precincts * structure_->components);
+    const uint64_t packet_bytes =
+        2 * (layers_ + 1) * resolutions_ * most_precincts_ * components;
+    structure_->memory_bytes = pixels * pixel_bytes +
+                               tiles_ * (kTileBytes + record_bytes_ +
+                                         kTileComponentBytes * components) +
+                               coding_bytes_ * components + packet_bytes;
+    // For each progression, OpenJPEG may visit every corner of the finest
+    // precincts, of the finest width and the finest height.
+    uint64_t visits = resolutions_;
+    for (int i = 0; i < 2; ++i)
+      visits *= (tile_side_[i] >> std::min(least_log_[i], 32u)) + 2;
+    visits *= 1 + std::min(progressions_, kMaxProgressions);
+    structure_->parts =
+        tiles_ * components *
+        (blocks_ + precincts_ * layers_ + visits / kVisitsOfPart);
   }
 
   const Bytes stream_;
@@ -211,8 +266,13 @@ class StreamWalker {
   size_t at_ = 0;
   uint64_t tiles_ = 0, layers_ = 1;
   uint64_t tile_side_[2] = {};
-  uint64_t coding_bytes_ = 0, packet_bytes_ = 0;
-  uint64_t precincts_ = 0, blocks_ = 0;  // of one component in a tile
+  uint64_t progressions_ = 0;
+  uint64_t record_bytes_ = 0;  // of a tile's copy of transforms
+  // The greatest numbers of one component in a tile.
+  uint64_t coding_bytes_ = 0, precincts_ = 0, blocks_ = 0;
+  uint64_t resolutions_ = 1, most_precincts_ = 0;  // in one resolution
+  // The logarithms of the least precinct sides, in samples of the tile.
+  uint32_t least_log_[2] = {32, 32};
 };
 
 struct FileBox {
@@ -240,11 +300,30 @@ bool NextBox(Bytes bytes, size_t* at, FileBox* box) {
   return true;
 }
 
-bool HasPalette(Bytes header) {
-  FileBox box;
-  for (size_t at = 0; at < header.size() && NextBox(header, &at, &box);)
-    if (BytesAre(box.type, 0, "pclr")) return true;
-  return false;
+void ReadPalette(const FileBox& box, Jpeg2000Structure* structure) {
+  if (!BytesAre(box.type, 0, "pclr") || box.content.size() < 3) return;
+  structure->palette = true;
+  structure->columns =
+      std::max<uint64_t>(structure->columns, BigEndian(box.content, 2, 1));
+}
+
+// Finds the codestream of a JP2 file, and the palette before it. OpenJPEG heeds
+// one that follows the header instead of being in it.
+absl::StatusOr<Bytes> FindStream(Bytes file, Jpeg2000Structure* structure) {
+  FileBox box, inner;
+  bool has_header = false;
+  size_t at = 0;
+  while (NextBox(file, &at, &box)) {
+    if (BytesAre(box.type, 0, "jp2c") && !box.content.empty())
+      return box.content;
+    if (has_header) ReadPalette(box, structure);
+    if (!BytesAre(box.type, 0, "jp2h")) continue;
+    has_header = true;
+    for (size_t i = 0; NextBox(box.content, &i, &inner);)
+      ReadPalette(inner, structure);
+  }
+  return DataLoss("truncated JPEG 2000: {} bytes, and a box at {} leads beyond",
+                  file.size(), at);
 }
 
 }  // namespace
@@ -254,17 +333,7 @@ absl::StatusOr<Jpeg2000Structure> ReadJpeg2000Structure(Bytes file) {
   Bytes stream = file;
   structure.boxed = BigEndian(file, 0, 2) != kStartOfStream;
   if (structure.boxed) {
-    stream = {};
-    FileBox box;
-    for (size_t at = 0; stream.empty();) {
-      if (!NextBox(file, &at, &box))
-        return DataLoss(
-            "truncated JPEG 2000: {} bytes, and a box at {} leads beyond",
-            file.size(), at);
-      if (BytesAre(box.type, 0, "jp2h"))
-        structure.palette = HasPalette(box.content);
-      if (BytesAre(box.type, 0, "jp2c")) stream = box.content;
-    }
+    ASSIGN_OR_RETURN(stream, FindStream(file, &structure));
   }
   if (stream.size() < 4 || BigEndian(stream, 0, 2) != kStartOfStream)
     return DataLoss("damaged JPEG 2000: no codestream");

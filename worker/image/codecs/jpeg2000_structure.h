@@ -21,10 +21,11 @@ struct Jpeg2000Structure {
   int components = 0;
   bool boxed = false;    // a JP2 file, not a bare codestream
   bool palette = false;  // components are indices
+  uint64_t columns = 0;  // of the palette: components of the decoded image
   // An estimate of the memory that OpenJPEG allocates.
   uint64_t memory_bytes = 0;
-  // An estimate of the packets and code-blocks in all tiles that it processes:
-  // a packet need not have a byte in the file.
+  // An estimate of its work: the packets and code-blocks in all tiles, which
+  // need not have a byte in the file, and the places where it looks for packets.
   uint64_t parts = 0;
 };
 
