@@ -95,7 +95,11 @@ struct Reader {
   std::longjmp(reader->jump, 1);
 }
 
-void OnWarning(png_structp, png_const_charp) {}
+// libpng only warns of the image data's own sum if that is behind the bytes that
+// the last row took.
+void OnWarning(png_structp png, png_const_charp text) {
+  if (strstr(text, "incorrect data check") != nullptr) png_error(png, text);
+}
 
 void OnRead(png_structp png, png_bytep to, size_t size) {
   auto* reader = static_cast<Reader*>(png_get_io_ptr(png));

@@ -65,8 +65,17 @@ std::string Chunk(const char* type, const std::string& content) {
   return number(content.size()) + chunk + number(crc);
 }
 
-// A gray PNG of 8 × 8 pixels, followed by `more` in the image data.
-std::string PngWithMore(const std::string& more) {
+// A gray PNG of 8 × 8 pixels with this packed image data.
+std::string PngOf(const std::vector<std::string>& packed) {
+  std::string png =
+      "\x89PNG\r\n\x1a\n" +
+      Chunk("IHDR", std::string("\0\0\0\x08\0\0\0\x08\x08\0\0\0\0", 13));
+  for (const std::string& part : packed) png += Chunk("IDAT", part);
+  return png + Chunk("IEND", "");
+}
+
+// The rows of such a PNG, followed by `more`.
+std::string PackedWithMore(const std::string& more) {
   const std::string rows = std::string(8 * 9, '\0') + more;
   std::string packed(compressBound(rows.size()), '\0');
   uLongf size = packed.size();
@@ -75,9 +84,25 @@ std::string PngWithMore(const std::string& more) {
                 reinterpret_cast<const Bytef*>(rows.data()), rows.size(), 1),
       Z_OK);
   packed.resize(size);
-  return "\x89PNG\r\n\x1a\n" +
-         Chunk("IHDR", std::string("\0\0\0\x08\0\0\0\x08\x08\0\0\0\0", 13)) +
-         Chunk("IDAT", packed) + Chunk("IEND", "");
+  return packed;
+}
+std::string PngWithMore(const std::string& more) {
+  return PngOf({PackedWithMore(more)});
+}
+
+// The sum of the image data may be in a chunk behind that of the rows.
+TEST(CodecBounds, AWrongSumOfTheImageDataOfAPng) {
+  for (const size_t last : {size_t{0}, size_t{1}, size_t{4}}) {
+    std::string packed = PackedWithMore("");
+    const size_t first = packed.size() - last;
+    const auto file = [&] {
+      return PngOf({packed.substr(0, first), packed.substr(first)});
+    };
+    EXPECT_TRUE(Try(file()).ok()) << last;
+    packed.back() ^= 1;
+    ExpectRefused(Try(file()), absl::StatusCode::kDataLoss,
+                  "incorrect data check");
+  }
 }
 
 TEST(CodecBounds, ImageDataOfAPngBehindItsRows) {
