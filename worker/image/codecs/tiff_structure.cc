@@ -86,7 +86,11 @@ absl::Status CheckTiffJpeg(Bytes stream) {
   for (size_t at = 2; at + 4 <= stream.size();) {
     const uint32_t prefix = BigEndian(stream, at, 1);
     const uint32_t marker = BigEndian(stream, at + 1, 1);
-    if (prefix != 0xff) return absl::OkStatus();
+    if (prefix != 0xff || marker == 0)
+      return DataLoss(
+          "damaged TIFF: a JPEG has the bytes {:02x} {:02x} where a marker "
+          "should be",
+          prefix, marker);
     if (marker == 0xff) {  // a fill byte
       ++at;
       continue;

@@ -29,7 +29,9 @@ absl::Status CheckTiffWork(uint64_t count, uint64_t rows, uint64_t row_bytes,
                            const ImageLimits& limits);
 
 // Checks a strip or tile that holds a JPEG stream. kInvalidArgument: it has
-// several scans, whose number would be unbounded. The decoder finds damage.
+// several scans, whose number would be unbounded. kDataLoss: bytes that are no
+// marker, which libjpeg would skip, could hide them. The decoder finds other
+// damage.
 absl::Status CheckTiffJpeg(std::span<const std::byte> stream);
 
 }  // namespace leat::worker

@@ -165,23 +165,58 @@ TEST(CodecBounds, WhatTheTilesOfATiffHold) {
   EXPECT_TRUE(CheckTiffWork(0, ~uint64_t{0}, 1, {}).ok());
 }
 
+// Returns the places of a tag's numbers, and their size in bytes.
+struct TiffNumbers {
+  size_t at = 0, count = 0;
+  int bytes = 0;
+
+  size_t Place(size_t i) const { return at + i * static_cast<size_t>(bytes); }
+};
+TiffNumbers NumbersOf(const std::string& tiff, uint64_t tag) {
+  const size_t directory = Get(tiff, 4, 4);
+  for (size_t i = 0; i < Get(tiff, directory, 2); ++i) {
+    const size_t entry = directory + 2 + 12 * i;
+    if (Get(tiff, entry, 2) == tag)
+      return {.at = Get(tiff, entry + 8, 4),
+              .count = Get(tiff, entry + 4, 4),
+              .bytes = Get(tiff, entry + 2, 2) == 3 ? 2 : 4};
+  }
+  return {};
+}
+constexpr uint64_t kStripOffsets = 273, kStripByteCounts = 279;
+
 TEST(CodecBounds, StripsOfATiffThatAllNameTheSameBytes) {
   std::string tiff =
       MakeTiff(MakePicture(40, 70, 3), TiffSpec{.compression = 8});
   ASSERT_TRUE(Try(tiff).ok());
-  const size_t directory = Get(tiff, 4, 4);
-  const size_t tags = Get(tiff, directory, 2);
-  int patched = 0;
-  for (size_t i = 0; i < tags; ++i) {
-    const size_t entry = directory + 2 + 12 * i;
-    if (Get(tiff, entry, 2) != 279) continue;  // StripByteCounts
-    const int bytes = Get(tiff, entry + 2, 2) == 3 ? 2 : 4;
-    const size_t count = Get(tiff, entry + 4, 4), at = Get(tiff, entry + 8, 4);
-    ASSERT_EQ(count, 10u);
-    for (size_t n = 0; n < count; ++n, ++patched)
-      Put(&tiff, at + n * static_cast<size_t>(bytes), tiff.size() / 2, bytes);
-  }
-  ASSERT_EQ(patched, 10);
+  const TiffNumbers bytes = NumbersOf(tiff, kStripByteCounts);
+  ASSERT_EQ(bytes.count, 10u);
+  for (size_t i = 0; i < bytes.count; ++i)
+    Put(&tiff, bytes.Place(i), tiff.size() / 2, bytes.bytes);
+  ExpectRefused(Try(tiff), absl::StatusCode::kDataLoss, "its strips name ");
+}
+
+// The JPEGs in strips are looked at only as long as they do not all name the
+// same bytes: the last strip, which would be refused, is not reached.
+TEST(CodecBounds, JpegsInStripsThatAllNameTheSameBytes) {
+  std::string tiff =
+      MakeTiff(MakePicture(48, 160, 1), TiffSpec{.compression = 7, .rows = 16});
+  ASSERT_TRUE(Try(tiff).ok());
+  const size_t progressive = tiff.size();
+  tiff += MakeJpeg({.progressive = true});
+  const TiffNumbers at = NumbersOf(tiff, kStripOffsets);
+  const TiffNumbers bytes = NumbersOf(tiff, kStripByteCounts);
+  ASSERT_EQ(at.count, 10u);
+  ASSERT_EQ(bytes.count, 10u);
+  const auto name = [&](size_t strip, size_t begin) {
+    Put(&tiff, at.Place(strip), begin, at.bytes);
+    Put(&tiff, bytes.Place(strip), tiff.size() - begin, bytes.bytes);
+  };
+  name(9, progressive);
+  ExpectRefused(Try(tiff), absl::StatusCode::kInvalidArgument,
+                "TIFF with a progressive JPEG is not supported");
+  const size_t first = Get(tiff, at.Place(0), at.bytes);
+  for (size_t strip = 0; strip < 9; ++strip) name(strip, first);
   ExpectRefused(Try(tiff), absl::StatusCode::kDataLoss, "its strips name ");
 }
 
@@ -198,6 +233,12 @@ TEST(CodecBounds, JpegsOfSeveralScansInATiff) {
   ExpectRefused(CheckTiffJpeg(AsSpan(split)),
                 absl::StatusCode::kInvalidArgument,
                 "TIFF with a JPEG of several scans is not supported");
+  // libjpeg skips what is no marker.
+  for (const std::string& skipped :
+       {std::string("a"), std::string("\xff\0", 2)})
+    ExpectRefused(CheckTiffJpeg(AsSpan(
+                      MakeJpeg({.progressive = true}).insert(2, skipped))),
+                  absl::StatusCode::kDataLoss, "where a marker should be");
   // Whatever follows, the walk ends within the bytes.
   for (size_t size = 0; size < split.size(); ++size)
     (void)CheckTiffJpeg(AsSpan(split.substr(0, size)));
