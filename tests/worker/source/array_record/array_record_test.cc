@@ -9,8 +9,8 @@
 #include "leat/stored/v1/records.pb.h"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/source/storage/storage.h"
 #include "worker/source/index_blob.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
