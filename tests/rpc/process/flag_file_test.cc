@@ -93,7 +93,7 @@ TEST(FlagError, NamesANumberThatDoesNotFit) {
   const auto refused = [](const char* flag, const char* value) {
     Rack rack;
     try {
-      rack.app.parse({value, flag});
+      rack.app.parse(std::vector<std::string>{value, flag});
     } catch (const CLI::ParseError& error) {
       return std::string(FlagError(rack.app, error).message());
     }
