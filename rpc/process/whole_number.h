@@ -27,8 +27,10 @@ inline CLI::Validator WholeNumber(bool is_signed) {
               (void)std::strtoll(word.c_str(), nullptr, 0);
             else
               (void)std::strtoull(word.c_str(), nullptr, 0);
-            return errno == ERANGE ? word + " is beyond what 64 bits hold"
-                                   : std::string();
+            return errno == ERANGE
+                       ? fmt::format("\"{}\": want a number of 64 bits",
+                                     Printable(word))
+                       : std::string();
           },
           ""};
 }

@@ -136,7 +136,8 @@ class ChangedSource : public FormatSource {
     return place_.empty() ? source_->Describe(sample) : place_;
   }
   absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
-    return source_->Locate(sample);
+    if (place_.empty()) return source_->Locate(sample);
+    return RecordPlace{.file = place_};
   }
   mutable std::atomic<int> reads{0};
 

@@ -128,7 +128,7 @@ TEST_F(RowPackerTest, ValuesThatTheReaderDoesNotHaveAreNotPacked) {
 TEST_F(RowPackerTest, AnIndexThatIsAwayEndsTheListing) {
   class Away final : public FormatSource {
    public:
-    uint64_t num_samples() const override { return 1; }
+    uint64_t num_samples() const override { return 2; }
     absl::StatusOr<StoredSample> Read(uint64_t) const override {
       return ResourceExhausted("over the limit");
     }
@@ -141,7 +141,7 @@ TEST_F(RowPackerTest, AnIndexThatIsAwayEndsTheListing) {
       return WithFault(Unavailable("away"), Fault::kTransient);
     }
   };
-  List({2});
+  List({2, 3});
   source_ = std::make_shared<Away>();
   const absl::Status status = Made(Fit(4)).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
