@@ -8,7 +8,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr size_t kMaxRecordBytes = 1024, kMaxReasonBytes = 512;
+constexpr size_t kMaxRecordNameBytes = 1024, kMaxReasonBytes = 512;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void BadSamples::Add(std::string_view job, uint64_t sample,
   ++total_;
   MutexLock lock(&mu_);
   Merge(std::string(job), sample,
-        {.record = ToUtf8(record, kMaxRecordBytes),
+        {.record = ToUtf8(record, kMaxRecordNameBytes),
          .reason = ToUtf8(reason, kMaxReasonBytes),
          .count = 1});
 }

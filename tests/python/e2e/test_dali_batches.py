@@ -90,7 +90,7 @@ def test_samples_of_a_batch_have_one_type_and_number_of_axes(samples, words):
         row = fn.external_source(lambda: np.int32([0, 1]))
         return fn.python_function(row, function=lambda i: samples[int(i)])
 
-    with pytest.raises(leat.InvalidArgument, match=f"fn.python_function: a batch has .*{words}"):
+    with pytest.raises(leat.InvalidArgument, match=f"fn.python_function: output 0: a batch has .*{words}"):
         called().run()
 
 

@@ -132,7 +132,7 @@ def test_what_a_branch_makes_for_itself_and_what_is_drawn_may_be_kept_anywhere()
 
     def number():
         if not drawn:
-            drawn["one"] = fn.random.uniform(range=[5.0, 5.0]) * 2
+            drawn["one"] = fn.random.uniform(values=[5.0, 5.0]) * 2
         return drawn["one"]
 
     def kept():

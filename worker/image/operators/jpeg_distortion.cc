@@ -12,7 +12,6 @@
 #include <cstdlib>
 
 extern "C" {
-#include <jerror.h>
 #include <jpeglib.h>
 }
 
@@ -69,7 +68,12 @@ boolean Enlarge(j_compress_ptr cinfo) {
   const size_t used = to->out->size;  // all of it
   const size_t size = used == 0 ? 4096 : 2 * used;
   void* const memory = realloc(to->out->data, size);
-  if (memory == nullptr) ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+  if (memory == nullptr) {
+    auto* error = reinterpret_cast<ErrorState*>(cinfo->err);
+    std::snprintf(error->text, sizeof error->text, "no memory for %zu bytes",
+                  size);
+    std::longjmp(error->jump, 1);
+  }
   to->out->data = static_cast<unsigned char*>(memory);
   to->out->size = size;
   to->manager.next_output_byte = to->out->data + used;

@@ -72,8 +72,11 @@ def test_a_branch_may_define_and_import_names():
     assert found == [2, 8]
 
 
+each = 7
+
+
 def test_variables_of_comprehensions_and_of_functions_in_a_branch_are_their_own():
-    def graph(x, each=7):
+    def graph(x):
         def pair(v):
             w = v + 1
             return v, w

@@ -34,7 +34,7 @@ TEST(JpegDistortion, ALackOfMemoryIsAnErrorOfTheRow) {
             {Array::Of<uint8_t>({side, side, 1}, pixels)});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(result.status())),
-              ::testing::HasSubstr("Insufficient memory"));
+              ::testing::HasSubstr("no memory for 2097152 bytes"));
 }
 
 }  // namespace
