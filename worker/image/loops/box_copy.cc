@@ -88,6 +88,13 @@ FillPattern::FillPattern(std::span<const double> values, DType dtype)
       elements_.insert(elements_.end(), bytes, bytes + sizeof element);
     }
   });
+  is_one_byte_ = std::ranges::all_of(
+      elements_, [&](std::byte each) { return each == elements_.front(); });
+}
+
+void FillPattern::FillAll(const Tensor& out) const {
+  if (!is_one_byte_) return Fill(out, Box::Whole(out));
+  memset(out.data, std::to_integer<int>(elements_.front()), out.bytes());
 }
 
 void FillPattern::Fill(const Tensor& out, const Box& box) const {
@@ -100,6 +107,10 @@ void FillPattern::Fill(const Tensor& out, const Box& box) const {
   const auto fill = [&](int64_t offset, int64_t, int64_t count) {
     std::byte* const to = out.data + offset * element;
     const size_t bytes = count * element;
+    if (is_one_byte_) {
+      memset(to, std::to_integer<int>(elements_.front()), bytes);
+      return;
+    }
     if (first != nullptr) {
       memcpy(to, first, bytes);
       return;

@@ -35,12 +35,14 @@ class FillPattern {
   // elements. They are stored by FromConstant.
   FillPattern(std::span<const double> values, DType dtype);
   void Fill(const Tensor& out, const Box& box) const;
+  void FillAll(const Tensor& out) const;
   // Returns the pattern as elements of the dtype: one, or a last axis of them.
   std::span<const std::byte> elements() const { return elements_; }
 
  private:
   size_t count_;
   std::vector<std::byte> elements_;
+  bool is_one_byte_ = false;  // repeated, as in zeros of any dtype
 };
 
 }  // namespace leat::worker

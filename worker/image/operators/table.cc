@@ -118,7 +118,7 @@ class OneHot : public OperatorKernel {
     const Tensor& in = *call.inputs[0];
     const size_t bytes = on_.elements().size();
     const size_t count = in.elements();
-    off_.Fill(result, Box::Whole(result));
+    off_.FillAll(result);
     for (size_t i = 0; i < count; ++i) {
       int64_t at;
       Cast({in.dtype, 0, {}, in.data + i * SizeOf(in.dtype)}, DType::kInt64,
