@@ -93,7 +93,7 @@ FillPattern::FillPattern(std::span<const double> values, DType dtype)
 }
 
 void FillPattern::FillAll(const Tensor& out) const {
-  if (!is_one_byte_) return Fill(out, Box::Whole(out));
+  if (!is_one_byte_ || out.bytes() == 0) return Fill(out, Box::Whole(out));
   memset(out.data, std::to_integer<int>(elements_.front()), out.bytes());
 }
 
