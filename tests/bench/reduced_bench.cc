@@ -8,6 +8,7 @@
 // difference from full resolution's: the mean over all of them, and the worst
 // photo's.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -62,7 +63,7 @@ class BenchKeeper final : public FormKeeper {
 class Case {
  public:
   Case(const char* name, const char* op, std::optional<JpegFormKind> kind)
-      : name_(name), keeper_(kind) {
+      : name_(name), keepers_{BenchKeeper(kind), BenchKeeper(kind)} {
     for (const char* reduce : {"none", "auto"}) {
       Graph graph;
       graph.nodes = {
@@ -113,18 +114,19 @@ class Case {
   void Run(size_t which, const std::string& file, uint64_t sample) {
     const std::span<std::byte> output(rows_[which]);
     const StoredSample stored = StoredImage(std::as_bytes(std::span(file)), 0);
-    const absl::Status status = programs_[which]->Run({.seed = 1,
-                                                       .sample = sample,
-                                                       .fields = stored.fields,
-                                                       .forms = &keeper_},
-                                                      scratch_, {&output, 1});
+    const absl::Status status =
+        programs_[which]->Run({.seed = 1,
+                               .sample = sample,
+                               .fields = stored.fields,
+                               .forms = &keepers_[which]},
+                              scratch_, {&output, 1});
     if (status.ok()) return;
     std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
     std::exit(1);
   }
 
   const char* const name_;
-  BenchKeeper keeper_;
+  std::array<BenchKeeper, 2> keepers_;  // one for each program
   Scratch scratch_{ImageLimits{}};
   std::vector<std::unique_ptr<RowProgram>> programs_;
   std::vector<std::vector<std::byte>> rows_;
@@ -153,9 +155,13 @@ int main(int argc, char** argv) {
   cases.push_back(std::make_unique<Case>("crop, coefficients", kCrop,
                                          JpegFormKind::kCoefficients));
   cases.push_back(
+      std::make_unique<Case>("crop, pixels", kCrop, JpegFormKind::kPixels));
+  cases.push_back(
       std::make_unique<Case>("whole, first epoch", "resize", std::nullopt));
   cases.push_back(std::make_unique<Case>("whole, coefficients", "resize",
                                          JpegFormKind::kCoefficients));
+  cases.push_back(
+      std::make_unique<Case>("whole, pixels", "resize", JpegFormKind::kPixels));
   for (const auto& one : cases) one->Compare(files);
   for (int round = 0; round < rounds; ++round)
     for (const auto& one : cases)

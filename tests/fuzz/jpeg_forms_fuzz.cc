@@ -41,6 +41,23 @@ void CheckChanged(const JpegForm& form, const JpegChoice& choice,
   fuzz::Require(read.status.ok() && read.damage.ok());
 }
 
+// Pixels of a smaller image lead to windows of all scales.
+void CheckReducedPixels(std::span<const std::byte> file, const Rect& window,
+                        bool gray, JpegDecoder& decoder) {
+  if (!decoder.header().has_scales) return;
+  const int halvings = 1 + static_cast<int>(file.size() % 3);
+  const MadePixels made =
+      MakePixelsOf(decoder, file, window, gray, kAnyFormBytes, halvings);
+  fuzz::Require(made.window.SameAs(DecodeJpeg(decoder, file, window, gray)));
+  if (!made.form.ok()) return;
+  const JpegForm* const form = made.form->get();
+  fuzz::Require(DecodeJpeg(decoder, file, window, gray, form)
+                    .SameAs(DecodeJpeg(decoder, file, window, gray)));
+  fuzz::Require(
+      DecodeJpeg(decoder, file, {}, gray, form, halvings)
+          .SameAs(DecodeJpeg(decoder, file, {}, gray, nullptr, halvings)));
+}
+
 // Pixels are made of more kinds of files, but also not of damaged ones.
 void CheckPixels(std::span<const std::byte> file, const Rect& first,
                  const Rect& second, bool gray, JpegDecoder& decoder) {
@@ -69,6 +86,7 @@ void Run(std::string_view text) {
   const MadeForms made = MakeFormsOf(decoder, file, first, gray);
   fuzz::Require(made.window.SameAs(plain));
   CheckPixels(file, first, second, gray, decoder);
+  CheckReducedPixels(file, second, gray, decoder);
   // Only coefficients are made of a progressive file.
   fuzz::Require(made.seek_index.ok() ? made.coefficients.ok()
                                      : !made.coefficients.ok() || progressive);

@@ -36,15 +36,16 @@ std::optional<Duration> DecodeCosts::CostOf(JpegFormKind kind,
   if (const std::optional<Duration> cost = making[WayOf(kind)].Of(file_bytes))
     return std::max(Duration(0), *cost);
   return std::chrono::duration_cast<Duration>(*plainly *
-                                              kUsualForms[WayOf(kind)].making);
+                                              usual[WayOf(kind)].making);
 }
 
 Duration DecodeCosts::TimeOf(std::optional<JpegFormKind> kind,
                              size_t file_bytes, Duration plainly) const {
   if (!kind) return plainly;
-  const auto usual = std::chrono::duration_cast<Duration>(
-      plainly * kUsualForms[WayOf(*kind)].time);
-  return std::min(usual, by_form[WayOf(*kind)].Of(file_bytes).value_or(usual));
+  const auto usually =
+      std::chrono::duration_cast<Duration>(plainly * usual[WayOf(*kind)].time);
+  return std::min(usually,
+                  by_form[WayOf(*kind)].Of(file_bytes).value_or(usually));
 }
 
 }  // namespace leat::worker

@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "worker/cache/form_account.h"
 #include "worker/cache/form_plan.h"
-#include "worker/image/jpeg/forms/kinds.h"
+#include "worker/image/jpeg/forms/keeper.h"
 
 namespace leat::worker {
 
@@ -26,10 +26,20 @@ inline constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
 struct UsualForm {
   double time = 0, size = 0, making = 0;
 };
-inline constexpr std::array<UsualForm, kDecodeWays> kUsualForms = {
+using UsualForms = std::array<UsualForm, kDecodeWays>;
+inline constexpr UsualForms kUsualForms = {
     {{1, 0, 0}, {0.7, 1.0 / 64, 0.2}, {0.45, 2, 1.5}, {0.05, 5.4, 3}}};
+// Pixels of a smaller image serve most windows, and a seek index the others.
+inline constexpr UsualForms kUsualReducedForms = {
+    {{1, 0, 0}, {0.7, 1.0 / 64, 0.2}, {0.3, 2, 1.5}, {0.15, 0.5, 3}}};
+inline constexpr const UsualForms& UsualFormsAt(DecodeScale scale) {
+  return scale == DecodeScale::kFull ? kUsualForms : kUsualReducedForms;
+}
 
 struct DecodeCosts {
+  explicit DecodeCosts(DecodeScale scale) : usual(UsualFormsAt(scale)) {}
+
+  const UsualForms& usual;
   std::atomic<uint64_t> asked{0};
   // By way: the number of decodes, and their total time.
   std::array<std::atomic<uint64_t>, kDecodeWays> count{}, ns{};

@@ -124,11 +124,8 @@ FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
   PlanIfDue();
   const uint64_t turn = dataset->of(terms->scale).asked++;
   terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
-  const bool takes_pixels = terms->scale == DecodeScale::kFull;
-  std::optional<JpegFormKind> wanted =
+  const std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
-  if (!takes_pixels && wanted)
-    wanted = std::min(*wanted, JpegFormKind::kCoefficients);
   const uint64_t room = room_;
   FormWish wish;
   wish.max_bytes = room;
@@ -139,39 +136,37 @@ FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
   if (it == slice.kept.end() || !it->second.Holds(file)) return {};
   const Entry& entry = it->second;
   if (entry.form != nullptr && entry.form->file != file.data()) return {};
-  terms->lacks = LacksOf(entry, wanted, file.size());
+  terms->lacks = LacksOf(entry, wanted, file.size(), terms->scale);
   if (terms->plainly) return {};
   const std::optional<JpegFormKind> instead =
       entry.form == nullptr ? std::nullopt
                             : std::optional(entry.form->kept.kind);
   for (std::optional<JpegFormKind> kind = terms->lacks;
        kind && kind != JpegFormKind::kSeekIndex;
-       kind = LacksOf(entry, Lesser(*kind), file.size())) {
+       kind = LacksOf(entry, Lesser(*kind), file.size(), terms->scale)) {
     if (!Repays(dataset, *kind, instead, file.size(), *terms)) continue;
     if (!PayFor(dataset, *kind, file.size(), terms)) break;
     wish.make.Add(*kind);
     terms->lacks = std::nullopt;
     return wish;
   }
-  if (entry.form != nullptr &&
-      (takes_pixels || entry.form->kept.kind != JpegFormKind::kPixels))
-    wish.use = entry.form->kept;
+  if (entry.form != nullptr) wish.use = entry.form->kept;
   wish.grow =
       (entry.form == nullptr || !entry.form->kept.whole) &&
       LacksOf(entry,
               wanted ? std::optional(JpegFormKind::kSeekIndex) : std::nullopt,
-              file.size());
+              file.size(), terms->scale);
   return wish;
 }
 
 std::optional<JpegFormKind> FormShelf::LacksOf(
-    const Entry& entry, std::optional<JpegFormKind> wanted,
-    size_t file_bytes) const {
+    const Entry& entry, std::optional<JpegFormKind> wanted, size_t file_bytes,
+    DecodeScale scale) const {
   for (std::optional<JpegFormKind> kind = wanted; kind; kind = Lesser(*kind)) {
     if (entry.Has(*kind)) return std::nullopt;
-    const double bytes =
-        static_cast<double>(file_bytes) * kUsualForms[WayOf(*kind)].size +
-        SampleDataset::kFormBytes;
+    const double bytes = static_cast<double>(file_bytes) *
+                             UsualFormsAt(scale)[WayOf(*kind)].size +
+                         SampleDataset::kFormBytes;
     if (kinds_.Has(*kind) && !entry.refused.Has(*kind) &&
         bytes <= static_cast<double>(room_))
       return kind;
@@ -181,7 +176,8 @@ std::optional<JpegFormKind> FormShelf::LacksOf(
 
 std::optional<StoredSample> FormShelf::FindLacking(
     const DatasetPtr& dataset, uint64_t record, JpegFormKind kind,
-    std::span<const std::byte> file, uint64_t* max_bytes) const {
+    std::span<const std::byte> file, DecodeScale scale,
+    uint64_t* max_bytes) const {
   if (dataset->owns_none || !cache_.IsLiving(*dataset)) return std::nullopt;
   const std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
@@ -190,7 +186,7 @@ std::optional<StoredSample> FormShelf::FindLacking(
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
   if (it == slice.kept.end() || !it->second.Holds(file) || !wanted ||
-      *wanted < kind || LacksOf(it->second, kind, file.size()) != kind)
+      *wanted < kind || LacksOf(it->second, kind, file.size(), scale) != kind)
     return std::nullopt;
   *max_bytes = room_;
   return it->second.sample;

@@ -51,8 +51,7 @@ class FormShelf {
 
   // The terms on which a decode goes ahead.
   struct DecodeTerms {
-    // The scale that the decode is measured under. Reduced decodes use and make
-    // no pixels.
+    // The scale that the decode is measured under.
     DecodeScale scale = DecodeScale::kFull;
     // True if it is to use no form and make none, whatever forms exist, so that
     // it can be measured.
@@ -102,6 +101,7 @@ class FormShelf {
   std::optional<StoredSample> FindLacking(const DatasetPtr& dataset,
                                           uint64_t record, JpegFormKind kind,
                                           std::span<const std::byte> file,
+                                          DecodeScale scale,
                                           uint64_t* max_bytes) const;
   // True if a form of the whole file is kept. Does not count as a hit.
   bool HasForm(const DatasetPtr& dataset, uint64_t record) const;
@@ -143,7 +143,8 @@ class FormShelf {
   // Returns the largest kind up to `wanted` that the entry lacks and may have.
   std::optional<JpegFormKind> LacksOf(const Entry& entry,
                                       std::optional<JpegFormKind> wanted,
-                                      size_t file_bytes) const;
+                                      size_t file_bytes,
+                                      DecodeScale scale) const;
 
   SampleCacheState& cache_;
   const FormKinds kinds_;

@@ -83,11 +83,14 @@ std::optional<IdleForms::Order> IdleForms::NextOrder() {
       continue;
     uint64_t max_bytes = 0;
     std::optional<StoredSample> sample = cache_.forms().FindLacking(
-        form->dataset, form->record, form->kind, form->file, &max_bytes);
+        form->dataset, form->record, form->kind, form->file,
+        form->pixel_halvings > 0 ? DecodeScale::kReduced : DecodeScale::kFull,
+        &max_bytes);
     if (!sample) continue;
     const FormOrder what = {.file = form->file,
                             .kind = form->kind,
                             .gray = form->gray,
+                            .pixel_halvings = form->pixel_halvings,
                             .max_bytes = max_bytes};
     return Order{*std::move(form), *std::move(sample), what};
   }

@@ -45,7 +45,9 @@ struct LackingForm {
   // read before the cache has confirmed that it holds them.
   std::span<const std::byte> file;
   JpegFormKind kind = JpegFormKind::kSeekIndex;
-  bool gray = false;  // the colours of pixels
+  // The colours and the scale of pixels.
+  bool gray = false;
+  int pixel_halvings = 0;
   // The job whose row decoded it, for the dataset's horizon.
   Digest job{};
   uint64_t epoch = 0;

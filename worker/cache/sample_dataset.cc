@@ -43,22 +43,25 @@ FormDemand SampleDataset::DemandSince(double to_keep, double seconds) {
     double ns = 0;
     for (size_t i = 0; i < kDecodeScales && known > 0; ++i) {
       const std::array<double, kDecodeWays>& mean = by_scale[i].mean_ns;
-      // A reduced image cannot use pixels.
-      const bool serves = way != WayOf(JpegFormKind::kPixels) ||
-                          i == static_cast<size_t>(DecodeScale::kFull);
-      const double each = !serves         ? mean[0]
-                          : mean[way] > 0 ? mean[way]
-                                          : kUsualForms[way].time * mean[0];
+      const double each =
+          mean[way] > 0 ? mean[way] : by_scale[i].usual[way].time * mean[0];
       if (mean[0] > 0) ns += asked_since[i] / known * each;
     }
     return ns;
+  };
+  const auto usual_size = [&](size_t way) {
+    double size = 0;
+    for (size_t i = 0; i < kDecodeScales && known > 0; ++i)
+      if (by_scale[i].mean_ns[0] > 0)
+        size += asked_since[i] / known * by_scale[i].usual[way].size;
+    return size;
   };
   const auto form = [&](JpegFormKind kind) {
     const size_t way = WayOf(kind);
     const uint64_t count = form_entries[way];
     return FormDemand::Form{
         .bytes = count < kLeastMeasured
-                     ? kFormBytes + kUsualForms[way].size * record_bytes
+                     ? kFormBytes + usual_size(way) * record_bytes
                      : static_cast<double>(form_bytes[way]) /
                            static_cast<double>(count),
         .ns = ns_of(way)};

@@ -61,7 +61,8 @@ class SampleDataset final : public CachedDataset {
   DecodeCosts& of(DecodeScale scale) {
     return by_scale[static_cast<size_t>(scale)];
   }
-  std::array<DecodeCosts, kDecodeScales> by_scale;
+  std::array<DecodeCosts, kDecodeScales> by_scale = {
+      DecodeCosts(DecodeScale::kFull), DecodeCosts(DecodeScale::kReduced)};
   std::atomic<bool> owns_none{false};  // this worker owns none of its shards
   // Records of ranks below these are to have a form of the kind or a larger
   // one.

@@ -147,6 +147,7 @@ void SampleForms::Leave(const FormAnswer& answer) {
                 .file = file_,
                 .kind = *terms_.lacks,
                 .gray = answer.gray,
+                .pixel_halvings = answer.pixel_halvings,
                 .job = terms_.job == nullptr ? Digest() : *terms_.job,
                 .epoch = terms_.epoch});
 }

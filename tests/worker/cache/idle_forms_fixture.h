@@ -100,7 +100,7 @@ class IdleFormsFixture : public testing::Test {
                       {.job = &job_, .epoch = epoch, .idle = &work_});
     const FormWish wish =
         forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
-    FormAnswer answer;
+    FormAnswer answer{.pixel_halvings = pixel_halvings_};
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     if (wish.make.pixels)
       answer.made.push_back(
@@ -141,6 +141,7 @@ class IdleFormsFixture : public testing::Test {
   const Digest job_ = HashOf("job");
   std::unique_ptr<FormHorizon::Reading> reading_;
   uint64_t epoch_ = 0;
+  int pixel_halvings_ = 0;  // of the next decodes
   FakeMaker maker_{&clock_, kFormBytes};
 };
 

@@ -86,6 +86,17 @@ TEST_F(IdleFormsTest, AFormThatIsGivenUpIsTheNextOne) {
   EXPECT_EQ(idle_.stats().made, 1u);
 }
 
+TEST_F(IdleFormsTest, PixelsAreMadeAtTheScaleOfTheDecode) {
+  pixel_halvings_ = 2;
+  ReadEpochs(1);
+  int halvings = -1;
+  maker_.on_make = [&](const FormOrder& order) {
+    halvings = order.pixel_halvings;
+  };
+  EXPECT_TRUE(idle_.MakeOne(&maker_));
+  EXPECT_EQ(halvings, 2);
+}
+
 TEST_F(IdleFormsTest, RecordsComeInTheOrderOfTheirLastDecodes) {
   ReadEpochs(1);
   while (idle_.MakeOne(&maker_)) {

@@ -149,6 +149,8 @@ absl::Status FusedGroup::ComposeChains(Whose whose, const RowInput& input,
                                 scratch->samples[whose].values, &chains[c]));
     if (!first || !program.reduces()) continue;
     image->halvings = chains[c].MostHalvings();
+    image->pixel_halvings =
+        chains[c].HalvingsOfAll(image->orientation.Turned(image->stored));
     if (image->halvings == 0) continue;
     chains[c].Halve(image->orientation.Across(image->stored, image->halvings),
                     image->orientation.Down(image->stored, image->halvings));
@@ -249,7 +251,7 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
   state.stored = stored;
   state.part = {};
   state.most_halvings = kMostHalvings;
-  state.halvings = 0;
+  state.halvings = state.pixel_halvings = 0;
   if (program.decodes(whose)) {
     RETURN_IF_ERROR(ComposeChains(whose, input, scratch, &state));
     RETURN_IF_ERROR(CheckLimits(whose, scratch));

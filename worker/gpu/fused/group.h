@@ -80,6 +80,10 @@ class FusedGroup {
   int halvings(size_t row, Whose whose) const {
     return rows_[row][whose].halvings;
   }
+  // Returns the same for a window that is all of the image.
+  int pixel_halvings(size_t row, Whose whose) const {
+    return rows_[row][whose].pixel_halvings;
+  }
 
   // Says that the row's whole image will be decoded at 1 / 2^halvings, ½
   // rounded up: rebuilds its tables, and returns the part of the smaller image
@@ -117,7 +121,7 @@ class FusedGroup {
     StoredSize stored;  // the size at which it is decoded
     TurnedRect part;    // the part that all its views need
     int most_halvings = 0;
-    int halvings = 0;  // if the program reduces
+    int halvings = 0, pixel_halvings = 0;  // if the program reduces
   };
   // A view of a row.
   struct Slice {

@@ -208,6 +208,7 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
   }
+  if (reduces) decoder.KeepPixelsAt(fused_.pixel_halvings(row, whose));
   if (const int halvings = fused_.halvings(row, whose); halvings > 0)
     decoder.Reduce(halvings);
   RowPixels& pixels = rows_[row].pixels[whose];

@@ -67,15 +67,27 @@ void View::Resize(const Resizing& resizing, const Filters& filters) {
   down_ = axis(before_.height, to_.height, resizing.rows);
 }
 
-int View::MostHalvings() const {
-  if (!resampled_) return 0;
-  const auto bears = [&](int halvings) {
-    const auto each = static_cast<double>(1 << halvings);
-    return across_.step() >= each && down_.step() >= each;
-  };
+namespace {
+
+// `across`, `down`: how often a side becomes smaller by the resize.
+int HalvingsFor(double across, double down) {
+  const double both = std::min(across, down);
   int halvings = 0;
-  while (halvings < kMostHalvings && bears(halvings + 1)) ++halvings;
+  while (halvings < kMostHalvings && both >= 2 << halvings) ++halvings;
   return halvings;
+}
+
+}  // namespace
+
+int View::MostHalvings() const {
+  return resampled_ ? HalvingsFor(across_.step(), down_.step()) : 0;
+}
+
+int View::HalvingsOfAll(ImageSize image) const {
+  if (!resampled_) return 0;
+  return HalvingsFor(
+      static_cast<double>(image.width) / static_cast<double>(to_.width),
+      static_cast<double>(image.height) / static_cast<double>(to_.height));
 }
 
 namespace {

@@ -71,6 +71,8 @@ class View {
   // Returns the most halvings of the source that leave the window at least as
   // large as its resized size, along both axes; 0 if nothing is resized.
   int MostHalvings() const;
+  // Returns the same for a window that is all of an image of this size.
+  int HalvingsOfAll(ImageSize image) const;
   // Makes this the same view of the source at 1 / 2^halvings, with these axes.
   // The resize keeps its position and its scale, to fractions of a pixel. The
   // window gets those of the smaller pixels whose middle lies inside it.

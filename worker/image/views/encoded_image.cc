@@ -49,6 +49,7 @@ void EncodedImage::Reduce(ImageScratch& scratch, View* view) {
           codec_ == nullptr ? ImageFormat::kJpeg : codec_->format);
     return;
   }
+  scratch.decoder.KeepPixelsAt(view->HalvingsOfAll(size()));
   const int halvings = view->MostHalvings();
   if (halvings == 0) return;
   view->Halve(orientation_.Across(stored_.size, halvings),

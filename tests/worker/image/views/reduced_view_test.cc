@@ -35,6 +35,16 @@ TEST(MostHalvings, IsWhatTheWindowIsLargerByAlongBothAxes) {
 }
 
 // It depends on sizes alone, not on the filter or the rule.
+TEST(HalvingsOfAll, IsThatOfTheWholeImageWhateverTheWindow) {
+  const ImageSize image{3000, 4000}, to{224, 224};
+  for (const Rect& window :
+       {Rect{0, 0, 4000, 3000}, Rect{7, 5, 300, 400}, Rect{0, 0, 224, 224}})
+    EXPECT_EQ(Resized(image, window, to).HalvingsOfAll(image), 3);
+  EXPECT_EQ(View(image).HalvingsOfAll(image), 0) << "nothing is resized";
+  EXPECT_EQ(Resized(image, {0, 0, 4000, 3000}, {750, 100}).HalvingsOfAll(image),
+            2);
+}
+
 TEST(MostHalvings, LooksAtNothingButSizes) {
   for (const Filter filter : {Filter::kNearest, Filter::kLanczos3})
     for (const bool antialias : {false, true})

@@ -104,7 +104,7 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
     return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
   s.errors.Forget();
-  s.halvings = 0;
+  s.halvings = s.pixel_halvings = 0;
   s.forms.Open(bytes, form);
   if (!s.ReadHeader()) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
@@ -137,10 +137,13 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   return absl::OkStatus();
 }
 
-void JpegDecoder::Reduce(int halvings) {
-  state_->halvings = halvings;
-  state_->forms.LeavePixels();
+void JpegDecoder::Reduce(int halvings) { state_->halvings = halvings; }
+
+void JpegDecoder::KeepPixelsAt(int halvings) {
+  state_->pixel_halvings = halvings;
 }
+
+int JpegDecoder::pixel_halvings() const { return state_->pixel_halvings; }
 
 StoredSize JpegDecoder::size() const { return state_->size(); }
 
@@ -174,30 +177,34 @@ absl::Status JpegDecoder::State::FillAll(uint8_t* out, ptrdiff_t to_next) {
 absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
                                          bool to_dense, bool may_be_partial) {
   if (forms.WantsPixels()) {
+    const int own = std::exchange(halvings, pixel_halvings);
     forms.SetPixels(DecodePixels(to_gray));
+    halvings = own;
     errors.Forget();
     if (!ReadHeader()) return errors.ToStatus();
   }
   return BeginDecoding(of, to_gray, to_dense, may_be_partial);
 }
 
-// Decodes the whole image in these colours. The next decoding begins with the
-// header.
+// Decodes the whole image in these colours. Pixels of a smaller image come with
+// an index, since windows may need another scale. The next decoding begins with
+// the header.
 absl::StatusOr<std::unique_ptr<const Pixels>> JpegDecoder::State::DecodePixels(
     bool to_gray) {
   if (IsCmyk(cinfo))
     return FailedPrecondition(
         "JPEG has inks: pixels are kept of colours and grays");
   ASSIGN_OR_RETURN(std::vector<std::byte> pixels,
-                   forms.PixelRoom(header.size, to_gray));
-  RETURN_IF_ERROR(BeginDecoding({0, 0, header.size.width, header.size.height},
-                                to_gray,
+                   forms.PixelRoom(size(), to_gray));
+  if (halvings > 0) forms.Grow();
+  RETURN_IF_ERROR(BeginDecoding({0, 0, size().width, size().height}, to_gray,
                                 /*to_dense=*/true, /*may_be_partial=*/false));
   row_bytes = static_cast<size_t>(window.width) * (gray ? 1 : 3);
   RETURN_IF_ERROR(FillAll(reinterpret_cast<uint8_t*>(pixels.data()),
                           static_cast<ptrdiff_t>(row_bytes)));
   RETURN_IF_ERROR(damage);
-  return Pixels::Of(forms.source(), header.size, gray, std::move(pixels));
+  return Pixels::Of(forms.source(), image(), std::move(pixels),
+                    forms.TakeWholeIndex());
 }
 
 absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
@@ -209,7 +216,7 @@ absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
   rows_left = static_cast<int>(window.height);
   damage = absl::OkStatus();
   sound_rows = size().height;
-  served = forms.Serve(header.size, gray);
+  served = forms.Serve(image());
   cmyk = served == nullptr && IsCmyk(cinfo);
   pixel_bytes = gray && !cmyk ? 1 : 4;
   if (served != nullptr) {

@@ -88,11 +88,16 @@ class JpegDecoder {
   bool EndsEarly() const;
 
   // Makes the next decoding give the image at 1 / 2^halvings, with the size
-  // size(): windows, rows, damage() and sound_rows() refer to that image.
-  // Pixels of the file are then neither used nor made, and no blocks are read.
-  // REQUIRES: Open succeeded, header().has_scales, and Start was not called; 0
-  // < halvings <= 3.
+  // size(): windows, rows, damage() and sound_rows() refer to that image. No
+  // blocks are read then. REQUIRES: Open succeeded, header().has_scales, and
+  // Start was not called; 0 < halvings <= 3.
   void Reduce(int halvings);
+  // Makes the next decoding keep pixels at 1 / 2^halvings, if it is to make any
+  // (MakeForms): at the scale that most windows of the file will need. It may be
+  // another one than Reduce's; after Open it is that of the file. REQUIRES: as
+  // for Reduce, but halvings may be 0.
+  void KeepPixelsAt(int halvings);
+  int pixel_halvings() const;
   // Returns the size of the image at the scale at which it is decoded.
   StoredSize size() const;
 

@@ -31,7 +31,7 @@ struct JpegDecoder::State {
   JpegProgress progress = {};
   ImageLimits limits;
   Header header;
-  int halvings = 0;
+  int halvings = 0, pixel_halvings = 0;
   uint64_t working_bytes = 0;
   FormDecoding forms;
   const Pixels* served = nullptr;  // copied instead of decoding
@@ -81,6 +81,7 @@ struct JpegDecoder::State {
   absl::Status Check() const;
   int MostScans() const;
   StoredSize size() const { return Halved(header.size, halvings); }
+  Pixels::Image image() const { return {size(), halvings, gray}; }
   // Samples along a side of an 8 x 8 block, at the scale that is decoded.
   int block() const { return DCTSIZE >> halvings; }
   void Convert(int rows);

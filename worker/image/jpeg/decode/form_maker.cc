@@ -22,8 +22,12 @@ class JpegFormMaker final : public FormMaker {
     decoder_.SetGiveUp(&give_up);
     RETURN_IF_ERROR(decoder_.Open(order.file));
     decoder_.MakeForms(FormKinds::Only(order.kind), order.max_bytes);
-    const StoredSize size = decoder_.header().size;
-    RETURN_IF_ERROR(decoder_.Start({0, 0, size.width, 1}, order.gray));
+    if (order.pixel_halvings > 0) {
+      decoder_.KeepPixelsAt(order.pixel_halvings);
+      decoder_.Reduce(order.pixel_halvings);
+    }
+    RETURN_IF_ERROR(
+        decoder_.Start({0, 0, decoder_.size().width, 1}, order.gray));
     PixelRows rows;
     RETURN_IF_ERROR(decoder_.ReadRows(&rows));
     ASSIGN_OR_RETURN(std::shared_ptr<const JpegForm> form,

@@ -25,8 +25,9 @@ namespace leat::worker {
 struct FormOrder {
   std::span<const std::byte> file;
   JpegFormKind kind = JpegFormKind::kSeekIndex;
-  bool gray = false;     // colours of pixels
-  size_t max_bytes = 0;  // of coefficients or pixels
+  bool gray = false;       // colours of pixels
+  int pixel_halvings = 0;  // scale of pixels
+  size_t max_bytes = 0;    // of coefficients or pixels
 };
 
 // Thread-compatible. It reuses its memory from file to file.

@@ -26,6 +26,7 @@ void KeptDecode::End(JpegDecoder& decoder) const {
   if (keeper_ == nullptr) return;
   FormAnswer answer;
   answer.gray = decoder.gray();
+  answer.pixel_halvings = decoder.pixel_halvings();
   if (wish_.use.form != nullptr && decoder.used_form())
     answer.used = wish_.use.kind;
   for (const JpegFormKind kind : kJpegFormKinds) {

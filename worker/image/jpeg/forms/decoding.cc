@@ -73,10 +73,12 @@ bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
 
 void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
   file_ = source_ = file;
-  const bool is_pixels =
-      form != nullptr && form->kind() == JpegFormKind::kPixels;
-  pixels_ = is_pixels ? static_cast<const Pixels*>(form) : nullptr;
-  mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
+  if (form != nullptr && form->kind() == JpegFormKind::kPixels) {
+    Use(static_cast<const Pixels*>(form));
+  } else {
+    pixels_ = nullptr;
+    mcus_ = static_cast<const McuForm*>(form);
+  }
   tables_.SetIndexed(mcus_ != nullptr);
   kinds_ = {};
   recording_ = absl::OkStatus();
@@ -93,18 +95,17 @@ void FormDecoding::Record(FormKinds kinds, size_t max_bytes) {
   wants_pixels_ = kinds.pixels;
 }
 
-const Pixels* FormDecoding::Serve(StoredSize size, bool gray) {
-  used_ = pixels_ != nullptr && pixels_->Serves(file_.size(), size, gray);
+void FormDecoding::Use(const Pixels* pixels) {
+  pixels_ = pixels;
+  mcus_ = pixels == nullptr ? nullptr : pixels->index();
+}
+
+const Pixels* FormDecoding::Serve(const Pixels::Image& image) {
+  used_ = pixels_ != nullptr && pixels_->Serves(file_.size(), image);
   return used_ ? pixels_ : nullptr;
 }
 
 bool FormDecoding::WantsPixels() { return std::exchange(wants_pixels_, false); }
-
-void FormDecoding::LeavePixels() {
-  pixels_ = nullptr;
-  wants_pixels_ = false;
-  made_pixels_ = NothingRecorded();
-}
 
 absl::StatusOr<std::vector<std::byte>> FormDecoding::PixelRoom(
     StoredSize size, bool gray) const {
@@ -117,8 +118,16 @@ absl::StatusOr<std::vector<std::byte>> FormDecoding::PixelRoom(
 
 void FormDecoding::SetPixels(
     absl::StatusOr<std::unique_ptr<const Pixels>> pixels) {
+  grows_ = begun_growing_ = false;
   made_pixels_ = std::move(pixels);
-  pixels_ = made_pixels_.ok() ? made_pixels_->get() : nullptr;
+  Use(made_pixels_.ok() ? made_pixels_->get() : nullptr);
+}
+
+std::unique_ptr<const SeekIndex> FormDecoding::TakeWholeIndex() const {
+  absl::StatusOr<std::unique_ptr<const SeekIndex>> index = TakeGrown();
+  return index.ok() && *index != nullptr && (*index)->is_whole()
+             ? *std::move(index)
+             : nullptr;
 }
 
 bool FormDecoding::StandIn(const jpeg_decompress_struct& cinfo) {
@@ -249,7 +258,7 @@ void FormDecoding::GiveUp() {
   StandBack();
 }
 
-absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::TakeGrown()
+absl::StatusOr<std::unique_ptr<const SeekIndex>> FormDecoding::TakeGrown()
     const {
   RETURN_IF_ERROR(growing_);
   if (!begun_growing_) return NothingRecorded();

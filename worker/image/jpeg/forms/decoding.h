@@ -36,18 +36,19 @@ class FormDecoding {
   void Grow() { grows_ = true; }
 
   // Returns the pixels to copy instead of decoding, if the form has pixels of
-  // these colours; the form then counts as used.
-  const Pixels* Serve(StoredSize size, bool gray);
+  // this image; the form then counts as used.
+  const Pixels* Serve(const Pixels::Image& image);
   // True, once, if the whole file is to be decoded for its pixels.
   bool WantsPixels();
-  // Neither copies nor makes pixels, even if they were given or requested: the
-  // next decoding has other pixels than the file's form.
-  void LeavePixels();
   // Returns a buffer for the file's pixels. kResourceExhausted: they exceed
   // `max_bytes`.
   absl::StatusOr<std::vector<std::byte>> PixelRoom(StoredSize size,
                                                    bool gray) const;
-  // Takes the file's pixels, or the reason why there are none.
+  // Returns the index that a decoding of the whole file has made; nullptr: the
+  // file has none.
+  std::unique_ptr<const SeekIndex> TakeWholeIndex() const;
+  // Takes the file's pixels, or the reason why there are none. The next decoding
+  // uses them, and makes no index.
   void SetPixels(absl::StatusOr<std::unique_ptr<const Pixels>> pixels);
 
   // Returns the bytes that libjpeg reads: the file, or its replacement.
@@ -94,7 +95,7 @@ class FormDecoding {
   // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
-  absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown() const;
+  absl::StatusOr<std::unique_ptr<const SeekIndex>> TakeGrown() const;
 
   size_t held() const {
     return recorder_.held() + stored_.held() + notes_.held();
@@ -103,6 +104,7 @@ class FormDecoding {
  private:
   absl::Status Record(j_decompress_ptr cinfo);
   absl::Status BeginGrowing(j_decompress_ptr cinfo);
+  void Use(const Pixels* pixels);
 
   const std::atomic<uint32_t>* give_up_ = nullptr;
   std::span<const std::byte> file_, source_;

@@ -92,7 +92,7 @@ bool JpegForm::IsOf(std::span<const std::byte> file) const {
 
 std::span<const uint8_t> McuForm::content() const {
   return std::span(reinterpret_cast<const uint8_t*>(bytes().data()),
-                   size_bytes())
+                   bytes().size())
       .subspan(kHeaderBytes);
 }
 

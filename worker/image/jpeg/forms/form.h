@@ -8,8 +8,8 @@
 //   Coefficients   the coefficients themselves, in bytes that decode faster
 //                  than Huffman codes: 1.9 times the bytes of a photo; it
 //                  replaces the file
-//   Pixels         the decoded image: 5.4 times the bytes of a photo, and a
-//                  decode is a copy
+//   Pixels         the decoded image: 5.4 times the bytes of a photo, or less at
+//                  a smaller scale, and a decode is a copy
 //
 // A form is made from a sound file only. A seek index and coefficients, which
 // give libjpeg its MCUs, are made of the kinds of files that CheckHasForms
@@ -74,7 +74,8 @@ class JpegForm {
   // Returns the form's memory. The bytes of an McuForm may be written to a disk
   // or sent to another worker.
   std::span<const std::byte> bytes() const { return bytes_; }
-  size_t size_bytes() const { return bytes_.size(); }
+  // Returns all memory that it takes.
+  virtual size_t size_bytes() const { return bytes_.size(); }
 
  protected:
   struct FileSum {

@@ -17,8 +17,8 @@
 
 namespace leat::worker {
 
-// DecodeScale says how large images are decoded. Kept pixels are those of the
-// full size, so a reduced decode neither uses nor makes any.
+// DecodeScale says how large images are decoded: always at their full size, or
+// as each window allows (docs/decisions/0059).
 enum class DecodeScale : uint8_t { kFull, kReduced };
 inline constexpr size_t kDecodeScales = 2;
 
@@ -49,7 +49,9 @@ struct FormAnswer {
   // Includes an extended seek index, if it is longer than before.
   std::vector<KeptForm> made;
   FormKinds refused;  // those requested, but not made or extended
-  bool gray = false;  // colours of the decode
+  // Colours of the decode; the scale at which it would keep pixels.
+  bool gray = false;
+  int pixel_halvings = 0;
 };
 
 // Called by one thread. An End belongs to the last Begin, which may have none.

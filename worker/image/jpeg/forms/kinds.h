@@ -13,7 +13,7 @@ namespace leat::worker {
 
 class JpegForm;
 
-// In the order of their size in bytes: a larger kind decodes faster.
+// In the order of their speed: a decode by a larger kind is faster.
 enum class JpegFormKind : uint8_t {
   kSeekIndex = 1,
   kCoefficients = 2,

@@ -32,9 +32,9 @@ void AppendSeekEntry(const FileScan& scan, const ScanBits& bits,
     Append(static_cast<uint16_t>(predictors[i]), to);
 }
 
-std::unique_ptr<const JpegForm> SeekIndex::OfPart(
+std::unique_ptr<const SeekIndex> SeekIndex::OfPart(
     const Header& header, uint32_t rows, std::span<const uint8_t> entries) {
-  return std::unique_ptr<const JpegForm>(new SeekIndex(
+  return std::unique_ptr<const SeekIndex>(new SeekIndex(
       header, rows, SealForm(JpegFormKind::kSeekIndex, header, {entries})));
 }
 
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::OfPlaces(
   return index;
 }
 
-absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::Of(
+absl::StatusOr<std::unique_ptr<const SeekIndex>> SeekIndex::Of(
     const Header& header, std::vector<std::byte> bytes) {
   const ScanLayout& layout = header.layout;
   std::unique_ptr<SeekIndex> index(
@@ -126,7 +126,7 @@ void SeekNotes::EndRow(const ScanBits& bits, const Predictors& predictors) {
   predictors_ = predictors;
 }
 
-std::unique_ptr<const JpegForm> SeekNotes::Grown(
+std::unique_ptr<const SeekIndex> SeekNotes::Grown(
     std::span<const std::byte> file) const {
   const std::span<const uint8_t> known =
       index_ == nullptr ? std::span<const uint8_t>() : index_->known();

@@ -43,12 +43,12 @@ class SeekIndex final : public McuForm {
   }
 
   // Parses the content after the header and the sum, which were checked.
-  static absl::StatusOr<std::unique_ptr<const JpegForm>> Of(
+  static absl::StatusOr<std::unique_ptr<const SeekIndex>> Of(
       const Header& header, std::vector<std::byte> bytes);
 
   // Makes an index of the first `rows` rows of MCUs, fewer than there are;
   // `entries` has their entries and the first one of the next row.
-  static std::unique_ptr<const JpegForm> OfPart(
+  static std::unique_ptr<const SeekIndex> OfPart(
       const Header& header, uint32_t rows, std::span<const uint8_t> entries);
 
   // The same from places that a device has found, of the whole file if `rows` is
@@ -121,7 +121,7 @@ class SeekNotes {
   void EndRow(const ScanBits& bits, const Predictors& predictors);
   // Returns the index of all rows that have ended by now. nullptr: no more rows
   // than were known. `file` is the scan's.
-  std::unique_ptr<const JpegForm> Grown(std::span<const std::byte> file) const;
+  std::unique_ptr<const SeekIndex> Grown(std::span<const std::byte> file) const;
 
   size_t held() const { return entries_.capacity(); }  // bytes
 

@@ -57,6 +57,28 @@ TEST_F(FormMakerTest, MakesWhatDecodesMake) {
   }
 }
 
+TEST_F(FormMakerTest, MakesPixelsAtTheScaleThatIsWanted) {
+  const std::string jpeg = MakeJpeg({.width = 211, .height = 157});
+  for (int halvings = 1; halvings <= 3; ++halvings) {
+    const auto made = maker_->Make({.file = BytesOf(jpeg),
+                                    .kind = JpegFormKind::kPixels,
+                                    .pixel_halvings = halvings,
+                                    .max_bytes = kAnyFormBytes},
+                                   give_up_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    ASSERT_TRUE(decoder_.Open(BytesOf(jpeg), made->form.get()).ok());
+    decoder_.Reduce(halvings);
+    const StoredSize size = decoder_.size();
+    const Rect all{0, 0, size.width, size.height};
+    const WindowOfJpeg by_pixels = ReadWindow(decoder_, all, false);
+    EXPECT_TRUE(by_pixels.used_form);
+    EXPECT_EQ(by_pixels.pixels.size(), made->form->bytes().size());
+    ASSERT_TRUE(decoder_.Open(BytesOf(jpeg)).ok());
+    decoder_.Reduce(halvings);
+    EXPECT_TRUE(by_pixels.SameAs(ReadWindow(decoder_, all, false)));
+  }
+}
+
 TEST_F(FormMakerTest, GivesUpWhenToldAndGoesOnWithTheNextFile) {
   const std::string plain = MakeJpeg({.width = 300, .height = 200});
   const std::string progressive =

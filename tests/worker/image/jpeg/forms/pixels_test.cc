@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 #include "tests/worker/image/jpeg/forms/support.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 namespace {
@@ -77,6 +78,65 @@ TEST(JpegPixels, ServeTheirOwnColoursOnly) {
   }
 }
 
+// Pixels serve windows at their own scale, and the index beside them serves all
+// others. Progressive files and files with restart markers have no index.
+TEST(JpegPixels, OfASmallerImageServeWindowsOfAllScales) {
+  std::mt19937 random(5);
+  JpegDecoder decoder({});
+  for (JpegSpec spec : SoundKinds()) {
+    spec.seed = static_cast<uint32_t>(random());
+    const std::string jpeg = MakeJpeg(spec);
+    const StoredSize whole{spec.height, spec.width};
+    const bool has_index = !spec.progressive && spec.restart_interval == 0;
+    for (int kept_at = 1; kept_at <= kMostHalvings; ++kept_at) {
+      const bool gray = random() % 2 == 0;
+      const int of_window = static_cast<int>(random() % (kMostHalvings + 1));
+      const Rect first{0, 0, Halved(whole, of_window).width, 1};
+      const MadePixels made = MakePixelsOf(decoder, BytesOf(jpeg), first, gray,
+                                           kAnyFormBytes, kept_at, of_window);
+      ASSERT_TRUE(made.form.ok()) << made.form.status();
+      EXPECT_EQ(made.window.used_form, has_index || of_window == kept_at);
+      EXPECT_TRUE(made.window.SameAs(
+          DecodeJpeg(decoder, BytesOf(jpeg), first, gray, nullptr, of_window)));
+      const JpegForm& form = **made.form;
+      EXPECT_TRUE(form.IsOf(BytesOf(jpeg)));
+      EXPECT_EQ(form.bytes().size(),
+                Pixels::BytesOf(Halved(whole, kept_at), gray));
+      EXPECT_EQ(form.size_bytes() > form.bytes().size(), has_index);
+      for (int i = 0; i < 24; ++i) {
+        const int halvings = i % (kMostHalvings + 1);
+        const bool to_gray = i % 8 < 4;
+        const StoredSize size = Halved(whole, halvings);
+        const Rect window =
+            i < 8 ? Rect{} : RandomPart(random, size.width, size.height);
+        const WindowOfJpeg read = DecodeJpeg(decoder, BytesOf(jpeg), window,
+                                             to_gray, &form, halvings);
+        EXPECT_EQ(read.used_form,
+                  has_index || (halvings == kept_at && to_gray == gray));
+        EXPECT_TRUE(read.SameAs(DecodeJpeg(decoder, BytesOf(jpeg), window,
+                                           to_gray, nullptr, halvings)))
+            << read.status << ", " << read.damage;
+      }
+    }
+  }
+}
+
+TEST(JpegPixels, OfASmallerImageNeedLessRoom) {
+  JpegDecoder decoder({});
+  const std::string jpeg = MakeJpeg({.width = 83, .height = 60});
+  const auto make = [&](size_t max_bytes) {
+    return MakePixelsOf(decoder, BytesOf(jpeg), {}, false, max_bytes, 2, 1);
+  };
+  EXPECT_TRUE(make(21 * 15 * 3).form.ok());
+  const MadePixels none = make(21 * 15 * 3 - 1);
+  EXPECT_TRUE(none.window.status.ok());
+  EXPECT_THAT(std::string(none.form.status().message()),
+              HasSubstr("945 bytes, want at most 944"));
+  // The next file's pixels are those of its full size again.
+  EXPECT_EQ((*MakePixelsOf(decoder, BytesOf(jpeg)).form)->size_bytes(),
+            size_t{83 * 60 * 3});
+}
+
 TEST(JpegPixels, OfAnotherFileAreNotUsed) {
   JpegDecoder decoder({});
   const std::string jpeg = MakeJpeg({.width = 80, .height = 60});
@@ -137,6 +197,17 @@ TEST(JpegPixels, AreMadeOfSoundFilesOnlyAndDamageMeansTheSame) {
       EXPECT_TRUE(made.window.SameAs(plain))
           << made.window.damage << " at " << made.window.sound_rows << ", want "
           << plain.damage << " at " << plain.sound_rows;
+      const int halvings = 1 + static_cast<int>(random() % kMostHalvings);
+      const MadePixels smaller = MakePixelsOf(
+          decoder, BytesOf(copy), {}, gray, kAnyFormBytes, halvings, halvings);
+      for (const int at : {0, halvings})
+        EXPECT_TRUE(!smaller.form.ok() ||
+                    DecodeJpeg(decoder, BytesOf(copy), {}, gray,
+                               smaller.form->get(), at)
+                        .SameAs(DecodeJpeg(decoder, BytesOf(copy), {}, gray,
+                                           nullptr, at)));
+      EXPECT_EQ(smaller.form.ok(), made.form.ok())
+          << smaller.form.status() << ", " << made.form.status();
       if (!made.form.ok()) {
         ++refused;
         continue;

@@ -70,16 +70,19 @@ inline WindowOfJpeg ReadWindow(JpegDecoder& decoder, const Rect& window,
 }
 
 inline Rect WholeOf(const JpegDecoder& decoder) {
-  const StoredSize size = decoder.header().size;
+  const StoredSize size = decoder.size();
   return {0, 0, size.width, size.height};
 }
 
+// Decodes `window` of the image at 1 / 2^halvings; empty: all of it.
 inline WindowOfJpeg DecodeJpeg(JpegDecoder& decoder,
                                std::span<const std::byte> file,
                                const Rect& window, bool gray,
-                               const JpegForm* form = nullptr) {
+                               const JpegForm* form = nullptr,
+                               int halvings = 0) {
   const absl::Status opened = decoder.Open(file, form);
   if (!opened.ok()) return {.status = opened};
+  if (halvings > 0) decoder.Reduce(halvings);
   return ReadWindow(decoder, window.width == 0 ? WholeOf(decoder) : window,
                     gray);
 }
@@ -108,7 +111,8 @@ inline MadeForms MakeFormsOf(JpegDecoder& decoder,
   return made;
 }
 
-// The pixels of a file, made before `window` is decoded.
+// The pixels of a file at one scale, made before `window` is decoded at another
+// one.
 struct MadePixels {
   WindowOfJpeg window;
   absl::StatusOr<Form> form;
@@ -117,11 +121,14 @@ struct MadePixels {
 inline MadePixels MakePixelsOf(JpegDecoder& decoder,
                                std::span<const std::byte> file,
                                const Rect& window = {}, bool gray = false,
-                               size_t max_bytes = kAnyFormBytes) {
+                               size_t max_bytes = kAnyFormBytes,
+                               int pixel_halvings = 0, int halvings = 0) {
   MadePixels made;
   made.window.status = decoder.Open(file);
   if (!made.window.status.ok()) return made;
   decoder.MakeForms({.pixels = true}, max_bytes);
+  if (pixel_halvings > 0) decoder.KeepPixelsAt(pixel_halvings);
+  if (halvings > 0) decoder.Reduce(halvings);
   made.window =
       ReadWindow(decoder, window.width == 0 ? WholeOf(decoder) : window, gray);
   made.form = decoder.TakeForm(JpegFormKind::kPixels);
