@@ -47,7 +47,8 @@ class DiskFormsTest : public ::testing::Test {
     friend bool operator==(const Row&, const Row&) = default;
   };
 
-  void WriteImages(const std::vector<std::string>& files) {
+  void WriteImages(const std::vector<std::string>& files,
+                   const std::string& reduce = "none") {
     for (size_t i = 0; i < files.size(); ++i)
       images_.Write(fmt::format("k/{:04}.jpg", i), files[i]);
     records_ = files.size();
@@ -58,7 +59,7 @@ class DiskFormsTest : public ::testing::Test {
     spec.order = Order::kSequential;
     spec.pipeline.nodes = {
         {.op = "readers.image_folder", .args = {{"path", images_.path()}}},
-        {.op = "decode", .inputs = {{0, 0}}},
+        {.op = "decode", .inputs = {{0, 0}}, .args = {{"reduce", reduce}}},
         {.op = "random_resized_crop",
          .inputs = {{1, 0}},
          .args = {{"size", std::vector<int64_t>{24, 24}}}}};

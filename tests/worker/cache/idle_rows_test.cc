@@ -97,5 +97,19 @@ TEST_F(IdleRowsTest, RowsAreThoseOfAJobWithoutThem) {
   EXPECT_GT(used, 200u);
 }
 
+// Scales are 1/4 to 1, and pixels are kept at 1/4.
+TEST_F(IdleRowsTest, ReducedRowsAreThoseOfAJobWithoutThem) {
+  WriteImages(Photos(), "auto");
+  plain_ = Job(&nothing_, nullptr);
+  uint64_t made = 0, used = 0;
+  const FormKinds all = {
+      .seek_index = true, .coefficients = true, .pixels = true};
+  CheckEpochs(16 << 20, all, 1, &made, &used);
+  CheckEpochs(300 << 10, all, 2, &made, &used);
+  CheckEpochs(1 << 20, {.pixels = true}, 3, &made, &used);
+  EXPECT_GT(made, 25u);
+  EXPECT_GT(used, 200u);
+}
+
 }  // namespace
 }  // namespace leat::worker
