@@ -37,6 +37,9 @@ struct Photos {
   std::array<double, kDecodeWays> making = {0, 0, 0.43, 0.8};
   std::array<double, kDecodeWays> size = {0, 1.0 / 64, 1.9, 5.1};
   double grows = 0.93;  // a decode that notes where MCUs begin, from nothing
+  // Pixels serve this share of reduced decodes; the others take what those by a
+  // seek index take. And the size of these pixels.
+  double served = 0.8, smaller = 0.25;
 };
 
 // The decodes of a worker, in any order, with the time that they take and would
@@ -54,6 +57,7 @@ class Worker {
     std::shared_ptr<const void> use;
     std::vector<size_t> bytes;  // of each record
     double ns_of_byte = 8;
+    DecodeScale scale = DecodeScale::kFull;
   };
   Dataset Open(const std::string& name, uint64_t records) {
     Dataset dataset{.kept = cache_.Open(HashOf(name), name, name, records),
@@ -78,22 +82,24 @@ class Worker {
           return stored;
         });
     SampleForms forms(&cache_, &dataset.kept, record);
-    const FormWish wish =
-        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
+    const FormWish wish = forms.Begin(sample->fields[0].bytes, dataset.scale);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     const double window = std::uniform_real_distribution<>(0.4, 1.6)(random_);
     const double plain =
         static_cast<double>(bytes) * dataset.ns_of_byte * window;
     double factor = photos_.takes[answer.used ? WayOf(*answer.used) : 0];
+    if (answer.used == JpegFormKind::kPixels && !AreServed(dataset))
+      factor = photos_.takes[WayOf(JpegFormKind::kSeekIndex)];
     for (const JpegFormKind kind : kJpegFormKinds) {
       if (!wish.make.Has(kind)) continue;
       factor += photos_.making[WayOf(kind)];
-      answer.made.push_back(FormOf(kind, bytes));
+      answer.made.push_back(FormOf(kind, bytes, dataset.scale));
     }
     if (wish.grow) {
       if (!answer.used) factor = photos_.grows;
-      answer.made.push_back(FormOf(JpegFormKind::kSeekIndex, bytes));
+      answer.made.push_back(
+          FormOf(JpegFormKind::kSeekIndex, bytes, dataset.scale));
     }
     const nanoseconds took(static_cast<int64_t>(plain * factor));
     clock_.Advance(took);
@@ -118,12 +124,19 @@ class Worker {
   std::mt19937& random() { return random_; }
 
  private:
-  KeptForm FormOf(JpegFormKind kind, size_t file_bytes) const {
+  bool AreServed(const Dataset& dataset) {
+    return dataset.scale == DecodeScale::kFull ||
+           std::bernoulli_distribution(photos_.served)(random_);
+  }
+  KeptForm FormOf(JpegFormKind kind, size_t file_bytes,
+                  DecodeScale scale) const {
+    const bool smaller =
+        kind == JpegFormKind::kPixels && scale == DecodeScale::kReduced;
+    const double size = smaller ? photos_.smaller : photos_.size[WayOf(kind)];
     const auto owner = std::make_shared<const int>(1);
     const auto* const form = reinterpret_cast<const JpegForm*>(owner.get());
     return {std::shared_ptr<const JpegForm>(owner, form), kind,
-            static_cast<size_t>(static_cast<double>(file_bytes) *
-                                photos_.size[WayOf(kind)])};
+            static_cast<size_t>(static_cast<double>(file_bytes) * size)};
   }
 
   const Photos photos_;
@@ -197,11 +210,14 @@ TEST(FormPromise, NoWorkerIsEverBehindOneWithoutForms) {
     photos.making = {0, 0, among(0.2, 1), among(0.3, 3)};
     photos.takes = {1, among(0.5, 0.95), among(0.25, 0.6), among(0.03, 0.3)};
     photos.grows = among(0.9, 1);
+    photos.served = among(0, 1);
+    photos.smaller = among(0.05, 5);
     Worker worker(static_cast<uint64_t>(among(5e5, 2e7)), photos, seed);
     std::vector<Worker::Dataset> datasets;
     for (int i = 0; i < 3; ++i) {
       datasets.push_back(worker.Open(std::to_string(i), 30 + random() % 400));
       datasets.back().ns_of_byte = among(4, 16);
+      if (random() % 2 == 0) datasets.back().scale = DecodeScale::kReduced;
     }
     for (int job = 0; job < 12; ++job) {
       const Worker::Dataset& dataset = datasets[random() % 3];
