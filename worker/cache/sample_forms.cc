@@ -108,8 +108,11 @@ void SampleForms::End(FormAnswer answer) {
        .file_bytes = file_.size(),
        .took = cache_.forms().decode_clock().Now() - began_},
       &terms_);
-  if (idle_ != nullptr && terms_.lacks) Leave(answer);
+  if (idle_ != nullptr && terms_.lacks && !answer.impossible.Has(*terms_.lacks))
+    Leave(answer);
   if (idle_ != nullptr && for_memory_.any()) idle_->Forget(dataset_, record_);
+  if (answer.impossible.any())
+    cache_.forms().RefuseForms(dataset_, record_, answer.impossible);
   for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {

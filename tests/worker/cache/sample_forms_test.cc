@@ -99,5 +99,32 @@ TEST_F(PaidFormsTest, WhatWasPaidForADecodeThatDoesNotEndIsGivenBack) {
   EXPECT_EQ(account.balance(), balance);
 }
 
+// Its decode says so, whether pixels were requested or not, and no thread tries.
+TEST_F(PaidFormsTest, WhatCannotBeMadeOfAFileIsNotRequested) {
+  ReadEpochs(1);
+  FormAccount& account = cache_.forms().account();
+  const auto make = [&](uint64_t record, FormKinds impossible) {
+    const auto sample = cache_.Find(kept_, record);
+    SampleForms forms(&cache_, &kept_, record, {},
+                      {.job = &job_, .epoch = 1, .idle = &work_});
+    const bool makes =
+        forms.Begin(sample->fields[0].bytes, DecodeScale::kReduced).make.pixels;
+    forms.End({.impossible = impossible});
+    return makes;
+  };
+  while (work_.Take()) {
+  }
+  account.Save(-account.balance() - std::chrono::seconds(1));
+  EXPECT_FALSE(make(7, {.pixels = true})) << "it cannot be paid for";
+  EXPECT_EQ(work_.size(), 0u);
+  EXPECT_FALSE(make(8, {}));
+  EXPECT_EQ(work_.size(), 1u);
+  account.Save(std::chrono::seconds(60));
+  for (uint64_t record = 20; record < 40; ++record) make(record, {});
+  EXPECT_TRUE(make(8, {.pixels = true}));
+  EXPECT_FALSE(make(7, {}));
+  EXPECT_FALSE(make(8, {}));
+}
+
 }  // namespace
 }  // namespace leat::worker

@@ -145,6 +145,8 @@ void JpegDecoder::KeepPixelsAt(int halvings) {
 
 int JpegDecoder::pixel_halvings() const { return state_->pixel_halvings; }
 
+bool JpegDecoder::KeepsPixels() const { return state_->KeepsPixels(); }
+
 StoredSize JpegDecoder::size() const { return state_->size(); }
 
 bool JpegDecoder::EndsEarly() const {
@@ -194,6 +196,9 @@ absl::StatusOr<std::unique_ptr<const Pixels>> JpegDecoder::State::DecodePixels(
   if (IsCmyk(cinfo))
     return FailedPrecondition(
         "JPEG has inks: pixels are kept of colours and grays");
+  if (!KeepsPixels())
+    return FailedPrecondition(
+        "JPEG is progressive: pixels are kept of its full size only");
   ASSIGN_OR_RETURN(std::vector<std::byte> pixels,
                    forms.PixelRoom(size(), to_gray));
   if (halvings > 0) forms.Grow();

@@ -98,6 +98,10 @@ class JpegDecoder {
   // for Reduce, but halvings may be 0.
   void KeepPixelsAt(int halvings);
   int pixel_halvings() const;
+  // False for a progressive file whose pixels are to be kept at a smaller scale:
+  // none are made. It has no seek index, so that all of it would be decoded for
+  // each window at another scale. Coefficients serve all scales.
+  bool KeepsPixels() const;
   // Returns the size of the image at the scale at which it is decoded.
   StoredSize size() const;
 

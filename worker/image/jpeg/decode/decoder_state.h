@@ -82,6 +82,9 @@ struct JpegDecoder::State {
   int MostScans() const;
   StoredSize size() const { return Halved(header.size, halvings); }
   Pixels::Image image() const { return {size(), halvings, gray}; }
+  bool KeepsPixels() const {
+    return pixel_halvings == 0 || !header.progressive;
+  }
   // Samples along a side of an 8 x 8 block, at the scale that is decoded.
   int block() const { return DCTSIZE >> halvings; }
   void Convert(int rows);

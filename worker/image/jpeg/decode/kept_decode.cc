@@ -27,6 +27,7 @@ void KeptDecode::End(JpegDecoder& decoder) const {
   FormAnswer answer;
   answer.gray = decoder.gray();
   answer.pixel_halvings = decoder.pixel_halvings();
+  answer.impossible.pixels = !decoder.KeepsPixels();
   if (wish_.use.form != nullptr && decoder.used_form())
     answer.used = wish_.use.kind;
   for (const JpegFormKind kind : kJpegFormKinds) {

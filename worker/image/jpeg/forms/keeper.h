@@ -49,6 +49,8 @@ struct FormAnswer {
   // Includes an extended seek index, if it is longer than before.
   std::vector<KeptForm> made;
   FormKinds refused;  // those requested, but not made or extended
+  // Those that cannot be made of the file at this scale, requested or not.
+  FormKinds impossible;
   // Colours of the decode; the scale at which it would keep pixels.
   bool gray = false;
   int pixel_halvings = 0;
