@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A section of the table about kinds of photos, and numbers of threads: the gain from decoded forms of JPEG files.
+"""A section of the table about kinds of photos, and numbers of threads: the gain from decoded forms of JPEG files, at
+full resolution and at the scale that a crop needs.
 
 Photos are drawn (leat_make_photos) and compressed as each kind. The yardstick decodes the same files on as many
 threads.
@@ -13,13 +14,14 @@ import subprocess
 from peers import LIMIT, photos, runner
 from service import ROOT, Service, puller, result_of
 
+LARGE = "12 MP 4:2:0"  # is also decoded with reduce="auto"
 # Name -> how a photo is compressed, its longest side, how many there are.
 KINDS = {
     "0.2 MP 4:2:0": ("420", 640, 256),
     "0.2 MP 4:4:4": ("444", 640, 256),
     "0.2 MP progressive": ("progressive", 640, 256),
     "1 MP 4:2:0": ("420", 1400, 128),
-    "12 MP 4:2:0": ("420", 4608, 64),
+    LARGE: ("420", 4608, 64),
 }
 THREADS = (1, 2, 4)  # for the first kind
 FORMS = ("none", "seek", "coefficients", "all")
@@ -49,13 +51,14 @@ def measure(args, out):
     for kind in KINDS:
         folders[kind] = args.folder / f"kind-{len(folders)}"
         make(args, kind, folders[kind])
-    cases = [(kind, kind, args.threads) for kind in KINDS]
+    cases = [(kind, kind, args.threads, "none") for kind in KINDS]
+    cases.append((f"{LARGE}, reduced", LARGE, args.threads, "auto"))
     first = next(iter(KINDS))
-    cases += [(f"{first}, threads {threads}", first, threads) for threads in THREADS]
+    cases += [(f"{first}, threads {threads}", first, threads, "none") for threads in THREADS]
     rounds = out["kinds"] = []
     for number in range(args.rounds):
         one = {}
-        for name, kind, threads in cases:
+        for name, kind, threads, reduce in cases:
             own = copy.copy(args)
             own.threads = threads
             limit = runner.Peers(folders[kind], args.seconds, threads, None, ROOT / "build/bench").rate(LIMIT)
@@ -65,7 +68,8 @@ def measure(args, out):
                 folder.mkdir(parents=True)
                 with Service(own, folder, workers=1, flags=("--forms", forms, "--cache", "3GiB")) as service:
                     one[name][forms] = result_of(puller(
-                        own, "kept", "--address", service.coordinator.address, images=folders[kind]))["img_per_s"]
+                        own, "kept", "--address", service.coordinator.address, "--reduce", reduce,
+                        images=folders[kind]))["img_per_s"]
         rounds.append(one)
 
 

@@ -2,7 +2,7 @@
 """One measured trainer without a model: prints a line of JSON.
 
 puller.py numpy|kept|jax|start|paced|together|epochs|cold
-          --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
+          --images DIR|URL.tar,… [--reduce auto] [--address ADDR] --seconds S --name JOB
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 BATCH, SIDE, WARM_UP = 64, 224, 4
 
 
-def pipeline(images):
+def pipeline(images, reduce="none"):
     import leat
     from leat import fn
 
@@ -26,7 +26,7 @@ def pipeline(images):
             encoded, label = fn.readers.webdataset(images.split(","), ext=("jpg", "cls"), types=("encoded", "int32"))
         else:
             encoded, label = fn.readers.image_folder(images)
-        image = fn.random_resized_crop(fn.decode(encoded), size=(SIDE, SIDE))
+        image = fn.random_resized_crop(fn.decode(encoded, reduce=reduce), size=(SIDE, SIDE))
         return {"image": fn.flip(image, horizontal=fn.coin_flip(0.5)), "label": label}
 
     return train()
@@ -132,6 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together", "epochs", "cold"))
     parser.add_argument("--images", required=True)
+    parser.add_argument("--reduce", default="none")
     parser.add_argument("--address")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--name", default="bench")
@@ -140,7 +141,8 @@ def main():
     begin = args.begin = time.perf_counter()
     with leat.connect(args.address) as service:
         connected = time.perf_counter()
-        job = service.job(args.name, pipeline(args.images), batch=BATCH, seed=7, shuffle="global", last_batch="fill")
+        job = service.job(args.name, pipeline(args.images, args.reduce), batch=BATCH, seed=7, shuffle="global",
+                          last_batch="fill")
         if args.mode == "start":
             with job.batches(epochs=1) as batches:
                 next(batches)
