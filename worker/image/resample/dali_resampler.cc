@@ -12,14 +12,6 @@
 #include "worker/image/resample/gather.h"
 
 namespace leat::worker {
-namespace {
-
-template <class T>
-void AtLeast(size_t size, std::vector<T>* buffer) {
-  if (buffer->size() < size) buffer->resize(size);
-}
-
-}  // namespace
 
 Rect DaliResampler::Plan(const View& view) {
   across_.SetAxis(view.across());
@@ -39,7 +31,7 @@ Rect DaliResampler::Plan(const View& view) {
 
 absl::Status DaliResampler::Run(const Pixels& pixels, size_t channels,
                                 uint8_t* out, ptrdiff_t stride,
-                                uint64_t max_bytes) {
+                                WorkingMemory* memory) {
   const auto shifted = [](const DaliTable& table, std::vector<int32_t>* to) {
     to->assign(table.starts().begin(), table.starts().end());
     for (int32_t& start : *to)
@@ -58,12 +50,8 @@ absl::Status DaliResampler::Run(const Pixels& pixels, size_t channels,
   ring_pitch_ = width * channels + kDaliPadding;
   const size_t ring =
       ring_pitch_ * (across_first_ ? static_cast<size_t>(down_.taps()) : 1);
-  if ((padded + ring) * sizeof(float) > max_bytes)
-    return ResourceExhausted(
-        "resampling needs {} rows of {} floats, over the limit of {} bytes",
-        down_.taps(), ring_pitch_, max_bytes);
-  AtLeast(padded, &padded_);
-  AtLeast(ring, &ring_);
+  RETURN_IF_ERROR(memory->Reserve(padded * sizeof(float), &padded_));
+  RETURN_IF_ERROR(memory->Reserve(ring * sizeof(float), &ring_));
   if (across_first_)
     RunAcrossFirst(pixels, channels, out, stride);
   else
@@ -86,16 +74,16 @@ void DaliResampler::Copy(const Pixels& pixels, size_t channels, uint8_t* out,
 void DaliResampler::RepeatEdges(size_t step) {
   const auto before = static_cast<size_t>(across_.taps_before());
   const auto behind = static_cast<size_t>(across_.taps_behind());
-  float* const first = padded_.data() + before * step;
+  float* const first = padded_floats() + before * step;
   for (size_t i = 0; i < before; ++i)
-    memcpy(padded_.data() + i * step, first, step * sizeof(float));
+    memcpy(padded_floats() + i * step, first, step * sizeof(float));
   float* const last = first + (columns_ - 1) * step;
   for (size_t i = 1; i <= behind; ++i)
     memcpy(last + i * step, last, step * sizeof(float));
 }
 
 void DaliResampler::Across(size_t step, size_t channels, float* out) {
-  loops_.across(padded_.data(), starts_.data(), across_.weights(),
+  loops_.across(padded_floats(), starts_.data(), across_.weights(),
                 across_.taps(), static_cast<size_t>(across_.size()), step,
                 channels, out);
 }
@@ -106,10 +94,11 @@ void DaliResampler::RunAcrossFirst(const Pixels& pixels, size_t channels,
   const int rows = down_.end_input() - down_.first_input();
   const size_t row_bytes = columns_ * pixels.step;
   float* const middle =
-      padded_.data() + static_cast<size_t>(across_.taps_before()) * pixels.step;
+      padded_floats() +
+      static_cast<size_t>(across_.taps_before()) * pixels.step;
   float_taps_.resize(static_cast<size_t>(taps));
   const auto ring = [&](int row) {
-    return ring_.data() + static_cast<size_t>(row % taps) * ring_pitch_;
+    return ring_floats() + static_cast<size_t>(row % taps) * ring_pitch_;
   };
   int next = 0;  // first row of the part that is not in the ring yet
   for (int y = 0; y < down_.size(); ++y, out += stride) {
@@ -135,7 +124,8 @@ void DaliResampler::RunDownFirst(const Pixels& pixels, size_t channels,
   const int taps = down_.taps();
   const int rows = down_.end_input() - down_.first_input();
   float* const middle =
-      padded_.data() + static_cast<size_t>(across_.taps_before()) * pixels.step;
+      padded_floats() +
+      static_cast<size_t>(across_.taps_before()) * pixels.step;
   byte_taps_.resize(static_cast<size_t>(taps));
   for (int y = 0; y < down_.size(); ++y, out += stride) {
     for (int t = 0; t < taps; ++t) {
@@ -148,17 +138,16 @@ void DaliResampler::RunDownFirst(const Pixels& pixels, size_t channels,
                       down_.weights() + static_cast<size_t>(y) * taps, taps,
                       columns_ * pixels.step, middle);
     RepeatEdges(pixels.step);
-    Across(pixels.step, channels, ring_.data());
-    loops_.finish(ring_.data(), static_cast<size_t>(across_.size()) * channels,
+    Across(pixels.step, channels, ring_floats());
+    loops_.finish(ring_floats(), static_cast<size_t>(across_.size()) * channels,
                   out);
   }
 }
 
 size_t DaliResampler::scratch_bytes() const {
   return across_.scratch_bytes() + down_.scratch_bytes() +
-         (starts_.capacity() + rows_.capacity() + offsets_.capacity() +
-          padded_.capacity() + ring_.capacity()) *
-             sizeof(float);
+         (starts_.capacity() + rows_.capacity() + offsets_.capacity()) *
+             sizeof(int32_t);
 }
 
 }  // namespace leat::worker

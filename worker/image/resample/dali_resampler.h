@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/image/base/working_memory.h"
 #include "worker/image/resample/dali_loops.h"
 #include "worker/image/resample/dali_table.h"
 #include "worker/image/resample/geometry.h"
@@ -32,11 +33,12 @@ class DaliResampler {
   };
   // Writes row i of the result, which is mirrored across but not down, to out +
   // i × stride, which may be negative. Uses the first `channels` ≤ 4 bytes of
-  // each pixel. kResourceExhausted: the rows to keep take more than
-  // `max_bytes`.
+  // each pixel. Errors are those of memory->Reserve, which makes the rows of
+  // floats.
   absl::Status Run(const Pixels& pixels, size_t channels, uint8_t* out,
-                   ptrdiff_t stride, uint64_t max_bytes);
+                   ptrdiff_t stride, WorkingMemory* memory);
 
+  // Returns the size in bytes of what no WorkingMemory has made.
   size_t scratch_bytes() const;
 
  private:
@@ -48,6 +50,8 @@ class DaliResampler {
                     ptrdiff_t stride);
   // Repeats the edges of the row in padded_.
   void RepeatEdges(size_t step);
+  float* padded_floats() { return reinterpret_cast<float*>(padded_.data()); }
+  float* ring_floats() { return reinterpret_cast<float*>(ring_.data()); }
   void Across(size_t step, size_t channels, float* out);
 
   const DaliLoops& loops_;
@@ -59,8 +63,9 @@ class DaliResampler {
   std::vector<uint32_t> offsets_;
   std::vector<const float*> float_taps_;   // rows of the ring
   std::vector<const uint8_t*> byte_taps_;  // rows of the part
-  std::vector<float> padded_;  // a row of the part, with its edges repeated
-  std::vector<float> ring_;    // rows after the first pass
+  // Floats: a row of the part, with its edges repeated; rows after the first
+  // pass.
+  std::vector<std::byte> padded_, ring_;
   size_t ring_pitch_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace leat::worker {
 
 absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
-                              uint64_t max_bytes) {
+                              WorkingMemory* memory) {
   channels_ = channels;
   out_ = out;
   out_stride_ = stride;
@@ -25,12 +25,8 @@ absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
   ring_rows_ = span + kRowsAtOnce;
   const auto width = static_cast<size_t>(horizontal_.size());
   pitch_ = (width * channels_ + kRowPadding + 63) / 64 * 64;
-  const size_t bytes = pitch_ * static_cast<size_t>(ring_rows_);
-  if (bytes > max_bytes)
-    return ResourceExhausted(
-        "resampling needs {} rows of {} bytes, over the limit of {} bytes",
-        ring_rows_, pitch_, max_bytes);
-  if (ring_.size() < bytes) ring_.resize(bytes);
+  RETURN_IF_ERROR(
+      memory->Reserve(pitch_ * static_cast<size_t>(ring_rows_), &ring_));
   taps_.resize(static_cast<size_t>(vertical_.max_taps()) + 1);
   return absl::OkStatus();
 }
@@ -84,8 +80,7 @@ void Resampler::Feed(const PixelRows& rows) {
 }
 
 size_t Resampler::scratch_bytes() const {
-  return ring_.capacity() + horizontal_.scratch_bytes() +
-         vertical_.scratch_bytes();
+  return horizontal_.scratch_bytes() + vertical_.scratch_bytes();
 }
 
 }  // namespace leat::worker

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "worker/image/base/pixel_rows.h"
+#include "worker/image/base/working_memory.h"
 #include "worker/image/resample/kernels.h"
 #include "worker/image/resample/table.h"
 
@@ -30,18 +31,20 @@ class Resampler {
   // Begins an image. Rows will arrive from input row vertical().first_input()
   // on; their first pixel is input column horizontal().first_input(). Output
   // row i is written to out + i × stride, which may be negative. `channels` 1:
-  // gray, 3: RGB from 4-byte pixels. kResourceExhausted: the rows to keep take
-  // more than `max_bytes`.
+  // gray, 3: RGB from 4-byte pixels. Errors are those of memory->Reserve, which
+  // makes the ring of rows.
   absl::Status Start(int channels, uint8_t* out, ptrdiff_t stride,
-                     uint64_t max_bytes);
+                     WorkingMemory* memory);
   // Takes the next rows, with kRowPadding readable bytes after each.
   void Feed(const PixelRows& rows);
 
+  // Returns the size in bytes of what no WorkingMemory has made.
   size_t scratch_bytes() const;
 
  private:
   uint8_t* RingRow(int row) {
-    return ring_.data() + static_cast<size_t>(row % ring_rows_) * pitch_;
+    return reinterpret_cast<uint8_t*>(ring_.data()) +
+           static_cast<size_t>(row % ring_rows_) * pitch_;
   }
   void Horizontal(const PixelRows& rows);
   void EmitReady();
@@ -55,7 +58,7 @@ class Resampler {
   int next_out_ = 0;  // output row
   int ring_rows_ = 1;
   size_t pitch_ = 0;
-  std::vector<uint8_t> ring_;
+  std::vector<std::byte> ring_;
   std::vector<const uint8_t*> taps_;
 };
 

@@ -47,8 +47,8 @@ class RowSink {
     if (view_.by_dali()) return StartDali();
     const Rect part = BuildTables(view_, &scratch_.resampler.horizontal(),
                                   &scratch_.resampler.vertical());
-    RETURN_IF_ERROR(scratch_.resampler.Start(
-        channels_, AsBytes(next_), step_, scratch_.limits().max_scratch_bytes));
+    RETURN_IF_ERROR(
+        scratch_.resampler.Start(channels_, AsBytes(next_), step_, &scratch_));
     return part;
   }
 
@@ -72,8 +72,7 @@ class RowSink {
     const uint8_t* const first = AsBytes(scratch_.window.data());
     return scratch_.dali.Run(
         {first, kept_pitch_, channels_ == 1 ? size_t{1} : size_t{4}, kept_},
-        static_cast<size_t>(channels_), AsBytes(next_), step_,
-        scratch_.limits().max_scratch_bytes);
+        static_cast<size_t>(channels_), AsBytes(next_), step_, &scratch_);
   }
 
  private:
@@ -224,7 +223,7 @@ absl::Status ResampleByDali(const View& view, const Tensor& image,
       step, first,
       view.mirror_y() ? -static_cast<ptrdiff_t>(stride)
                       : static_cast<ptrdiff_t>(stride),
-      scratch.limits().max_scratch_bytes);
+      &scratch);
 }
 
 absl::Status ResampleChannelwise(const View& view, const Tensor& image,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/cluster/fault.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image/program/support.h"
+#include "worker/image/base/scratch_budget.h"
 #include "worker/image/program/scratch_state.h"
 
 namespace leat::worker {
@@ -39,6 +41,41 @@ TEST(Scratch, MemoryThatAnOperatorAllocatesCounts) {
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(run("jpeg_compression_distortion", {}),
             absl::StatusCode::kResourceExhausted);
+}
+
+// A high image that becomes flat and wide: all of its rows are kept, as wide as
+// the result.
+TEST(Scratch, RowsThatAResamplerKeepsCount) {
+  Runner runner(ChainOf({{"resize", {}, {{"size", Ints{1, 2000}}}}}), 1);
+  const std::string jpeg = MakeJpeg({.width = 64, .height = 600});
+  ScratchBudget budget(8'000'000), less(3'000'000);
+  Scratch scratch({.kept_scratch_bytes = 100'000, .budget = &budget});
+  EXPECT_TRUE(runner.Run(jpeg, scratch).ok());
+  Scratch small({.kept_scratch_bytes = 100'000, .budget = &less});
+  EXPECT_EQ(FaultOf(runner.Run(jpeg, small)), Fault::kWorker);
+}
+
+// By rule "dali": a row of the image, and rows as wide as the result.
+TEST(Scratch, FloatsThatAResamplerKeepsCount) {
+  DaliResampler dali(BestDaliLoops());
+  View view(ImageSize{4, 5000});
+  view.Resize(ImageSize{2, 4000}, {.dali = true});
+  const Rect part = dali.Plan(view);
+  const std::vector<uint8_t> image(
+      static_cast<size_t>(part.width * part.height));
+  std::vector<uint8_t> out(2 * 4000);
+  const DaliResampler::Pixels pixels{.first = image.data(),
+                                     .pitch = static_cast<size_t>(part.width),
+                                     .step = 1,
+                                     .end = image.data() + image.size()};
+  ScratchBudget budget(8'000'000);
+  WorkingMemory memory({.kept_scratch_bytes = 20'000, .budget = &budget});
+  EXPECT_TRUE(absl::IsAborted(dali.Run(pixels, 1, out.data(), 4000, &memory)));
+  memory.Grant(memory.lacked());
+  EXPECT_TRUE(absl::IsAborted(dali.Run(pixels, 1, out.data(), 4000, &memory)));
+  memory.Grant(memory.lacked());
+  EXPECT_TRUE(dali.Run(pixels, 1, out.data(), 4000, &memory).ok());
+  EXPECT_GE(memory.buffer_bytes(), 5000 * sizeof(float));
 }
 
 TEST(Scratch, WhatEarlierRowsHaveLeftMakesNoRowFail) {

@@ -180,6 +180,7 @@ TEST(Resampler, EveryInstructionSetGivesTheReferencesBits) {
       value = random() % 2 ? (random() % 2 ? 255 : 0)
                            : static_cast<uint8_t>(random());
     for (const Kernels* kernels : AllKernels()) {
+      WorkingMemory memory{ImageLimits()};
       Resampler resampler(*kernels);
       auto& h = resampler.horizontal();
       auto& v = resampler.vertical();
@@ -188,7 +189,7 @@ TEST(Resampler, EveryInstructionSetGivesTheReferencesBits) {
       const auto want = Reference(image, width, channels, h, v);
       std::vector<uint8_t> out(want.size() + 1, 77);
       ASSERT_TRUE(
-          resampler.Start(channels, out.data(), out_width * channels, 1 << 30)
+          resampler.Start(channels, out.data(), out_width * channels, &memory)
               .ok());
       const size_t step = channels == 1 ? 1 : 4;
       const size_t pitch = width * step + kRowPadding;
