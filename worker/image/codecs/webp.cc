@@ -6,6 +6,7 @@
 
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
+#include "worker/image/codecs/webp_structure.h"
 #include "worker/image/jpeg/scan/header.h"
 
 namespace leat::worker {
@@ -15,8 +16,9 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kRiffHeader = 12;
 constexpr size_t kChunkHeader = 8;
-// libwebp holds a lossless image as 32-bit pixels, and a few rows; so it does
-// with the alpha of a lossy image, which it decodes for RGB, too.
+// libwebp holds a lossless image as 32-bit pixels, and a few rows, beside the
+// tables of its codes; so it does with the alpha of a lossy image, which it
+// decodes for RGB, too.
 constexpr uint64_t kBytesAPixel = 5;
 
 const uint8_t* DataOf(Bytes file) {
@@ -77,7 +79,8 @@ absl::StatusOr<ImageHeader> ReadWebpHeader(Bytes file,
                      .channels = 3};
   constexpr int kLossless = 2;
   if (features.format == kLossless || features.has_alpha)
-    header.working_bytes = header.bytes() / 3 * kBytesAPixel;
+    header.working_bytes =
+        header.bytes() / 3 * kBytesAPixel + WebpTableBytes(file, header.size);
   RETURN_IF_ERROR(CheckCodecMemory("WebP", header.working_bytes, limits));
   return header;
 }
