@@ -49,6 +49,8 @@ struct TiffSpec {
   int tile = 0;          // its side; 0: strips
   int rows = 7;          // per strip
   bool planar = false, big_endian = false, big = false;
+  bool low_bits_first = false;
+  int slices = 1;       // of a volume in tiles; all but the first are black
   int orientation = 0;  // 0: no tag
 };
 std::string MakeTiff(const Picture& picture, const TiffSpec& spec = {});

@@ -4,6 +4,7 @@
 #include <openjpeg.h>
 #include <tiffio.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/support/image_maker.h"
@@ -64,9 +65,9 @@ std::vector<uint8_t> PackRow(const uint16_t* first, int count, int step,
   return row;
 }
 
-// Writes one channel (planar), or all channels.
-void WritePlane(TIFF* tiff, const Picture& picture, int tile, bool planar,
-                int plane) {
+// Writes one channel (planar), or all channels, of a slice.
+void WritePlane(TIFF* tiff, const Picture& picture, int tile, int slice,
+                bool planar, int plane) {
   const int step = planar ? picture.channels : 1;
   const int samples = planar ? 1 : picture.channels;
   const auto first = [&](int x, int y) {
@@ -93,7 +94,8 @@ void WritePlane(TIFF* tiff, const Picture& picture, int tile, bool planar,
         memcpy(buffer.data() + i * row_bytes, row.data(), row.size());
       }
       TIFFWriteTile(tiff, buffer.data(), static_cast<uint32_t>(x),
-                    static_cast<uint32_t>(y), 0, static_cast<uint16_t>(plane));
+                    static_cast<uint32_t>(y), static_cast<uint32_t>(slice),
+                    static_cast<uint16_t>(plane));
     }
 }
 
@@ -146,8 +148,15 @@ std::string MakeTiff(const Picture& picture, const TiffSpec& spec) {
   } else {
     TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, spec.rows);
   }
+  if (spec.low_bits_first)
+    TIFFSetField(tiff, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
+  if (spec.slices > 1) TIFFSetField(tiff, TIFFTAG_IMAGEDEPTH, spec.slices);
+  Picture black = picture;
+  std::ranges::fill(black.samples, uint16_t{0});
   for (int plane = 0; plane < (spec.planar ? picture.channels : 1); ++plane)
-    WritePlane(tiff, picture, spec.tile, spec.planar, plane);
+    for (int slice = 0; slice < spec.slices; ++slice)
+      WritePlane(tiff, slice == 0 ? picture : black, spec.tile, slice,
+                 spec.planar, plane);
   TIFFClose(tiff);
   return memory.bytes;
 }

@@ -246,7 +246,8 @@ class StreamWalker {
     // A flag of 16 bits for each packet.
     const uint64_t packet_bytes =
         2 * (layers_ + 1) * resolutions_ * most_precincts_ * components;
-    structure_->memory_bytes = pixels * pixel_bytes +
+    // OpenJPEG copies the data of a tile, which may be all of the stream.
+    structure_->memory_bytes = stream_.size() + pixels * pixel_bytes +
                                tiles_ * (kTileBytes + record_bytes_ +
                                          kTileComponentBytes * components) +
                                coding_bytes_ * components + packet_bytes;

@@ -12,6 +12,7 @@
 // file before libtiff reads it.
 #include <tiffio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +23,7 @@
 #include "core/freed.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
+#include "worker/image/codecs/tiff_memory.h"
 #include "worker/image/codecs/tiff_structure.h"
 #include "worker/image/formulas/pixel.h"
 
@@ -57,40 +59,6 @@ int OnWarning(TIFF*, void* messages, const char*, const char* format,
               va_list args) {
   return Keep(&static_cast<Messages*>(messages)->warning, format, args);
 }
-
-// The file in memory, in the way libtiff reads files.
-struct Memory {
-  Bytes bytes;
-  uint64_t at = 0;
-};
-tmsize_t ReadMemory(thandle_t handle, void* to, tmsize_t size) {
-  auto* memory = static_cast<Memory*>(handle);
-  if (memory->at >= memory->bytes.size() || size < 0) return 0;
-  const auto count = std::min<uint64_t>(static_cast<uint64_t>(size),
-                                        memory->bytes.size() - memory->at);
-  memcpy(to, memory->bytes.data() + memory->at, count);
-  memory->at += count;
-  return static_cast<tmsize_t>(count);
-}
-tmsize_t WriteMemory(thandle_t, void*, tmsize_t) { return 0; }
-toff_t SeekMemory(thandle_t handle, toff_t offset, int whence) {
-  auto* memory = static_cast<Memory*>(handle);
-  memory->at = whence == SEEK_SET   ? offset
-               : whence == SEEK_CUR ? memory->at + offset
-                                    : memory->bytes.size() + offset;
-  return memory->at;
-}
-int CloseMemory(thandle_t) { return 0; }
-toff_t MemorySize(thandle_t handle) {
-  return static_cast<Memory*>(handle)->bytes.size();
-}
-int MapMemory(thandle_t handle, void** base, toff_t* size) {
-  const Bytes bytes = static_cast<Memory*>(handle)->bytes;
-  *base = const_cast<std::byte*>(bytes.data());  // libtiff only reads it
-  *size = bytes.size();
-  return 1;
-}
-void UnmapMemory(thandle_t, void*, toff_t) {}
 
 struct TiffLayout {
   uint32_t width = 0, height = 0;
@@ -130,9 +98,7 @@ class TiffFile {
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, kMaxAllocation);
     TIFFOpenOptionsSetErrorHandlerExtR(options, OnError, &messages_);
     TIFFOpenOptionsSetWarningHandlerExtR(options, OnWarning, &messages_);
-    tiff_.reset(TIFFClientOpenExt("TIFF", "r", &memory_, ReadMemory,
-                                  WriteMemory, SeekMemory, CloseMemory,
-                                  MemorySize, MapMemory, UnmapMemory, options));
+    tiff_.reset(memory_.Open(options));
     TIFFOpenOptionsFree(options);
   }
   // libtiff points to memory_ and messages_.
@@ -141,6 +107,13 @@ class TiffFile {
 
   absl::Status Read(const ImageLimits& limits);
   const TiffLayout& layout() const { return layout_; }
+  // Beside a strip or tile as it is stored and as pixels, libtiff has a copy of
+  // its bytes if their bits must be turned. REQUIRES: as for Decode.
+  uint64_t working_bytes() const {
+    const bool turned = Get<uint16_t>(TIFFTAG_FILLORDER, FILLORDER_MSB2LSB) ==
+                        FILLORDER_LSB2MSB;
+    return layout_.unit_bytes * 2 + (turned ? memory_.bytes.size() : 0);
+  }
   // REQUIRES: Read succeeded.
   absl::Status Decode(uint8_t* out);
 
@@ -158,13 +131,23 @@ class TiffFile {
   absl::Status CheckKind();
   absl::Status ReadUnits(const ImageLimits& limits);
   absl::Status CheckStored();
+  absl::Status CheckStored(uint32_t index, uint64_t* named);
   absl::Status ReadPalette();
-  absl::Status DecodeUnit(uint32_t index, uint32_t x, uint32_t y, int plane,
-                          uint8_t* out);
+  // Calls `call` with the planes, rows and columns where strips or tiles begin.
+  template <class Call>
+  absl::Status ForEachUnit(const Call& call);
+  // Returns the number of the strip or tile whose first pixel is (x, y). In a
+  // volume, those of all slices of a plane follow one another.
+  uint32_t UnitAt(uint32_t x, uint32_t y, int plane) const {
+    const auto sample = static_cast<uint16_t>(plane);
+    return layout_.tiled ? TIFFComputeTile(tiff_.get(), x, y, 0, sample)
+                         : TIFFComputeStrip(tiff_.get(), y, sample);
+  }
+  absl::Status DecodeUnit(uint32_t x, uint32_t y, int plane, uint8_t* out);
   void Unpack(const uint8_t* row, uint32_t pixels, int plane,
               uint8_t* out) const;
 
-  Memory memory_;
+  TiffMemory memory_;
   Messages messages_;
   std::unique_ptr<TIFF, Freed<TIFFClose>> tiff_;
   TiffLayout layout_;
@@ -278,23 +261,40 @@ absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
   return CheckCodecMemory("TIFF", l.unit_bytes * 2, limits);
 }
 
+template <class Call>
+absl::Status TiffFile::ForEachUnit(const Call& call) {
+  const TiffLayout& l = layout_;
+  const int planes = l.planar ? l.wanted() : 1;
+  for (int plane = 0; plane < planes; ++plane)
+    for (uint32_t y = 0; y < l.height; y += l.unit_height)
+      for (uint32_t x = 0; x < l.width; x += l.unit_width)
+        RETURN_IF_ERROR(call(plane, y, x));
+  return absl::OkStatus();
+}
+
 // Checks the stored bytes, and that strips or tiles do not all name the same.
 absl::Status TiffFile::CheckStored() {
-  const Bytes file = memory_.bytes;
   uint64_t named = 0;
-  for (uint32_t i = 0; i < layout_.units(); ++i) {
-    const uint64_t at = TIFFGetStrileOffset(tiff_.get(), i);
-    const uint64_t bytes = TIFFGetStrileByteCount(tiff_.get(), i);
-    if (!messages_.error.empty()) return Damaged();
-    if (at > file.size() || bytes > file.size() - at) continue;  // is not read
-    named += bytes;
-    if (named > 2 * file.size())  // the check of a JPEG reads them as often
-      return DataLoss("damaged TIFF: its {} name {} bytes, of a file of {}",
-                      layout_.tiled ? "tiles" : "strips", named, file.size());
-    if (layout_.compression == COMPRESSION_JPEG)
-      RETURN_IF_ERROR(CheckTiffJpeg(file.subspan(at, bytes)));
-  }
-  return absl::OkStatus();
+  return ForEachUnit([&](int plane, uint32_t y, uint32_t x) {
+    return CheckStored(UnitAt(x, y, plane), &named);
+  });
+}
+
+// `named`: the bytes that strips or tiles have named so far.
+absl::Status TiffFile::CheckStored(uint32_t index, uint64_t* named) {
+  const Bytes file = memory_.bytes;
+  const uint64_t at = TIFFGetStrileOffset(tiff_.get(), index);
+  const uint64_t bytes = TIFFGetStrileByteCount(tiff_.get(), index);
+  if (!messages_.error.empty()) return Damaged();
+  if (at > file.size() || bytes > file.size() - at)
+    return absl::OkStatus();  // is not read
+  *named += bytes;
+  if (*named > 2 * file.size())  // the check of a JPEG reads them as often
+    return DataLoss("damaged TIFF: its {} name {} bytes, of a file of {}",
+                    layout_.tiled ? "tiles" : "strips", *named, file.size());
+  return layout_.compression == COMPRESSION_JPEG
+             ? CheckTiffJpeg(file.subspan(at, bytes))
+             : absl::OkStatus();
 }
 
 absl::Status TiffFile::ReadPalette() {
@@ -353,9 +353,10 @@ void TiffFile::Unpack(const uint8_t* row, uint32_t pixels, int plane,
 }
 
 // Decodes the strip or tile whose first pixel is (x, y).
-absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
-                                  int plane, uint8_t* out) {
+absl::Status TiffFile::DecodeUnit(uint32_t x, uint32_t y, int plane,
+                                  uint8_t* out) {
   const TiffLayout& l = layout_;
+  const uint32_t index = UnitAt(x, y, plane);
   const uint32_t rows = std::min(l.unit_height, l.height - y);
   const uint32_t columns = std::min(l.unit_width, l.width - x);
   const auto want =
@@ -375,17 +376,12 @@ absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
 }
 
 absl::Status TiffFile::Decode(uint8_t* out) {
-  const TiffLayout& l = layout_;
   messages_ = {};
   RETURN_IF_ERROR(CheckStored());
-  unit_.resize(l.unit_bytes);
-  const int planes = l.planar ? l.wanted() : 1;
-  uint32_t index = 0;
-  for (int plane = 0; plane < planes; ++plane)
-    for (uint32_t y = 0; y < l.height; y += l.unit_height)
-      for (uint32_t x = 0; x < l.width; x += l.unit_width)
-        RETURN_IF_ERROR(DecodeUnit(index++, x, y, plane, out));
-  return absl::OkStatus();
+  unit_.resize(layout_.unit_bytes);
+  return ForEachUnit([&](int plane, uint32_t y, uint32_t x) {
+    return DecodeUnit(x, y, plane, out);
+  });
 }
 
 bool RecognisesTiff(Bytes file) {
@@ -405,7 +401,7 @@ absl::StatusOr<ImageHeader> ReadTiffHeader(Bytes file,
   return ImageHeader{.size = {layout.height, layout.width},
                      .orientation = layout.orientation,
                      .channels = layout.channels(),
-                     .working_bytes = layout.unit_bytes * 2};
+                     .working_bytes = tiff.working_bytes()};
 }
 
 absl::Status DecodeTiff(Bytes file, const ImageHeader&,

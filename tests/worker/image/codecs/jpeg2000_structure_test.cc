@@ -41,12 +41,13 @@ absl::StatusOr<std::vector<uint8_t>> Decode(const std::string& file,
   return pixels;
 }
 
-// A codestream of one tile-part without data.
+// A codestream of one tile-part.
 struct Stream {
   uint32_t width = 256, height = 256;
   uint32_t tile = 1 << 20;
   int components = 1;
   std::string segments;
+  std::string data;
 
   std::string file() const {
     std::string sizes = Number(0, 2) + Number(width, 4) + Number(height, 4) +
@@ -55,8 +56,9 @@ struct Stream {
                         Number(static_cast<uint64_t>(components), 2);
     for (int c = 0; c < components; ++c) sizes += Number(0x070101, 3);
     return Number(0xff4f, 2) + Segment(0xff51, sizes) + segments +
-           Segment(0xff90, Number(0, 2) + Number(14, 4) + Number(1, 2)) +
-           Number(0xff93, 2) + Number(0xffd9, 2);
+           Segment(0xff90,
+                   Number(0, 2) + Number(14 + data.size(), 4) + Number(1, 2)) +
+           Number(0xff93, 2) + data + Number(0xffd9, 2);
   }
 };
 
@@ -101,6 +103,13 @@ TEST(Jpeg2000Structure, NoSegmentIsHiddenInOneThatOpenJpegDoesNotKnow) {
     EXPECT_THAT(std::string(Message(decoded.status())),
                 HasSubstr("JPEG 2000 with a segment ff7a of "));
   }
+}
+
+TEST(Jpeg2000Structure, TheDataOfATileCount) {
+  Stream stream{.segments = Coding(1, 5)};
+  const uint64_t without = StructureOf(stream).memory_bytes;
+  stream.data.resize(1'000'000);
+  EXPECT_EQ(StructureOf(stream).memory_bytes, without + 1'000'000);
 }
 
 // OpenJPEG has a flag for each layer, resolution and precinct, for the most of
