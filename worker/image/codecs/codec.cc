@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/codecs/codec.h"
 
+#include <cerrno>
+
 #include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/jpeg/scan/header.h"
@@ -47,6 +49,14 @@ absl::Status CheckImageSize(const char* name, uint64_t width, uint64_t height,
     return ResourceExhausted("{} is {} × {}: over the limit of {} pixels", name,
                              width, height, limits.max_pixels);
   return absl::OkStatus();
+}
+
+MallocWatch::MallocWatch() { errno = 0; }
+
+absl::Status MallocWatch::Verdict(absl::Status status) const {
+  if (status.ok() || errno != ENOMEM) return status;
+  return WithFault(ResourceExhausted("out of memory: {}", Message(status)),
+                   Fault::kWorker);
 }
 
 absl::Status CheckCodecMemory(const char* name, uint64_t bytes,

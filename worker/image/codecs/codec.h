@@ -91,6 +91,16 @@ absl::Status CheckImageSize(const char* name, uint64_t width, uint64_t height,
 absl::Status CheckCodecMemory(const char* name, uint64_t bytes,
                               const ImageLimits& limits);
 
+// Tells whether a library got no memory since this object was made. Libraries
+// report that as they report damage, but malloc leaves it in errno, too.
+class MallocWatch {
+ public:
+  MallocWatch();
+  // Returns `status`. If it is an error and memory was missing, returns
+  // kResourceExhausted instead, a fault of the worker.
+  absl::Status Verdict(absl::Status status) const;
+};
+
 // value × 255 / max, to the nearest. REQUIRES: value <= max < 2^32, max > 0.
 inline uint8_t ScaledToByte(uint64_t value, uint64_t max) {
   return static_cast<uint8_t>((value * 510 + max) / (2 * max));

@@ -92,10 +92,13 @@ void OnMessage(const char*, void*) {}
 using Image = std::unique_ptr<opj_image_t, Freed<opj_image_destroy>>;
 
 absl::StatusOr<Image> DecodeComponents(Bytes file) {
+  const MallocWatch memory;
   const bool bare = BytesAre(file, 0, "\xff\x4f");
   Source source{file};
   std::string error;
-  const auto damaged = [&] { return DataLoss("damaged JPEG 2000: {}", error); };
+  const auto damaged = [&] {
+    return memory.Verdict(DataLoss("damaged JPEG 2000: {}", error));
+  };
   std::unique_ptr<opj_codec_t, Freed<opj_destroy_codec>> codec(
       opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2));
   std::unique_ptr<opj_stream_t, Freed<opj_stream_destroy>> stream(

@@ -146,6 +146,7 @@ bool ReadPixels(Reader* reader, size_t row_bytes, uint32_t height,
 
 absl::Status DecodePng(Bytes file, const ImageHeader& header,
                        const ImageLimits&, uint8_t* out) {
+  const MallocWatch memory;
   Reader reader;
   reader.rest = file;
   reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError,
@@ -159,8 +160,8 @@ absl::Status DecodePng(Bytes file, const ImageHeader& header,
                  static_cast<size_t>(header.size.width) * header.channels,
                  static_cast<uint32_t>(header.size.height), out);
   png_destroy_read_struct(&reader.png, &reader.info, nullptr);
-  if (!good) return DataLoss("damaged PNG: {}", reader.text);
-  return absl::OkStatus();
+  if (good) return absl::OkStatus();
+  return memory.Verdict(DataLoss("damaged PNG: {}", reader.text));
 }
 
 }  // namespace

@@ -395,8 +395,9 @@ bool RecognisesTiff(Bytes file) {
 absl::StatusOr<ImageHeader> ReadTiffHeader(Bytes file,
                                            const ImageLimits& limits) {
   RETURN_IF_ERROR(CheckTiffDirectory(file));
+  const MallocWatch memory;
   TiffFile tiff(file);
-  RETURN_IF_ERROR(tiff.Read(limits));
+  RETURN_IF_ERROR(memory.Verdict(tiff.Read(limits)));
   const TiffLayout& layout = tiff.layout();
   return ImageHeader{.size = {layout.height, layout.width},
                      .orientation = layout.orientation,
@@ -406,9 +407,10 @@ absl::StatusOr<ImageHeader> ReadTiffHeader(Bytes file,
 
 absl::Status DecodeTiff(Bytes file, const ImageHeader&,
                         const ImageLimits& limits, uint8_t* out) {
+  const MallocWatch memory;
   TiffFile tiff(file);
-  RETURN_IF_ERROR(tiff.Read(limits));
-  return tiff.Decode(out);
+  RETURN_IF_ERROR(memory.Verdict(tiff.Read(limits)));
+  return memory.Verdict(tiff.Decode(out));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // and lossless. Orientation comes from the EXIF chunk. Animations are refused.
 #include <webp/decode.h>
 
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/webp_structure.h"
@@ -32,7 +33,8 @@ bool RecognisesWebp(Bytes file) {
 absl::Status ToStatus(VP8StatusCode code) {
   switch (code) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return ResourceExhausted("WebP: out of memory");
+      return WithFault(ResourceExhausted("WebP: out of memory"),
+                       Fault::kWorker);
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       return InvalidArgument("WebP of a kind that is not supported");
     case VP8_STATUS_NOT_ENOUGH_DATA:
@@ -95,9 +97,11 @@ absl::Status DecodeWebp(Bytes file, const ImageHeader& header,
   config.output.u.RGBA = {.rgba = out,
                           .stride = static_cast<int>(header.size.width) * 3,
                           .size = header.bytes()};
+  const MallocWatch memory;
   const VP8StatusCode code = WebPDecode(DataOf(file), file.size(), &config);
   WebPFreeDecBuffer(&config.output);
-  return code == VP8_STATUS_OK ? absl::OkStatus() : ToStatus(code);
+  return code == VP8_STATUS_OK ? absl::OkStatus()
+                               : memory.Verdict(ToStatus(code));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ extern "C" {
 }
 
 #include "core/status.h"
+#include "worker/image/codecs/codec.h"
 #include "worker/image/operators/args.h"
 #include "worker/image/operators/image_sides.h"
 
@@ -164,13 +165,15 @@ class JpegDistortion final : public OperatorKernel {
                     static_cast<int>(image.dims[1]),
                     static_cast<int>(image.dims[2])};
     };
+    const MallocWatch memory;
     ErrorState error;
     Encoded encoded;
     if (!Encode(pixels(*call.inputs[0]),
                 static_cast<int>(std::nearbyint(quality)), &error, &encoded) ||
         !Decode(encoded, &error, pixels(result)))
-      return ResourceExhausted("JPEG of an image of {} × {}: {}",
-                               result.dims[1], result.dims[0], error.text);
+      return memory.Verdict(ResourceExhausted("JPEG of an image of {} × {}: {}",
+                                              result.dims[1], result.dims[0],
+                                              error.text));
     return absl::OkStatus();
   }
 

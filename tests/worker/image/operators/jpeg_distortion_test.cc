@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/image/operators/support.h"
@@ -33,6 +34,7 @@ TEST(JpegDistortion, ALackOfMemoryIsAnErrorOfTheRow) {
       Apply("jpeg_compression_distortion", {{"quality", Value(100.0)}},
             {Array::Of<uint8_t>({side, side, 1}, pixels)});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(FaultOf(result.status()), Fault::kWorker);
   EXPECT_THAT(std::string(Message(result.status())),
               ::testing::HasSubstr("no memory for 2097152 bytes"));
 }
