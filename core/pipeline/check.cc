@@ -18,6 +18,10 @@ constexpr size_t kMaxNodes = 1000;
 constexpr size_t kMaxOutputs = 100;
 constexpr size_t kMaxNameLength = 128;
 constexpr size_t kMaxInputs = 16;  // of an operator that takes any number
+// A worker keeps a table with a place for every number up to the largest key, as
+// long as the job is open. So a request of some kilobytes could demand half a
+// gigabyte of it.
+constexpr uint64_t kMaxTableBytes = 16 << 20;
 
 class Checker {
  public:
@@ -42,6 +46,7 @@ class Checker {
     RETURN_IF_ERROR(CheckOutputs());
     RETURN_IF_ERROR(CheckReductions(graph_));
     DropUnused();
+    RETURN_IF_ERROR(CheckTables());
     return std::move(result_);
   }
 
@@ -304,6 +309,23 @@ class Checker {
       return InvalidArgument("outputs have {} bytes a row, want at most {}",
                              result_.schema.row_bytes(), kMaxRowBytes);
     return absl::OkStatus();
+  }
+
+  // REQUIRES: unused nodes were dropped.
+  absl::Status CheckTables() const {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < result_.graph.nodes.size(); ++i) {
+      const Node& node = result_.graph.nodes[i];
+      if (node.op != "lookup_table") continue;
+      const auto& keys = std::get<std::vector<int64_t>>(node.args.at("keys"));
+      bytes += (static_cast<uint64_t>(std::ranges::max(keys)) + 1) *
+               SizeOf(result_.types[i][0].dtype);
+    }
+    if (bytes <= kMaxTableBytes) return absl::OkStatus();
+    return InvalidArgument(
+        "the tables of all lookup_table operators have {} bytes, want at most "
+        "{}: a table has a place for every number up to its largest key",
+        bytes, kMaxTableBytes);
   }
 
   // Moves the nodes that the outputs need, and the reader, to the result.

@@ -100,7 +100,8 @@ struct CheckedGraph {
 
 // Checks and completes a graph. kInvalidArgument: names the node and argument,
 // its value, what was expected, and for an unknown name the nearest known one.
-// Bounds: 1,000 nodes, 100 outputs, 64 MiB per row, kMaxValueBytes per value.
+// Bounds: 1,000 nodes, 100 outputs, 64 MiB per row, kMaxValueBytes per value,
+// 16 MiB for the tables of lookup_table.
 // `stored`: the types of the reader's outputs from the dataset's index, if its
 // arguments do not determine them (stored_types).
 absl::StatusOr<CheckedGraph> Check(const Graph& graph,

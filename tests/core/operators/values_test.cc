@@ -126,6 +126,30 @@ TEST(Check, RefusesOperatorsOnValuesThatDoNotFit) {
               HasSubstr("want numbers"));
 }
 
+// A worker keeps the tables of all jobs.
+TEST(Check, BoundsAllTablesOfAPipeline) {
+  const auto checked = [](size_t tables, int64_t key) {
+    Graph graph;
+    graph.nodes.push_back(
+        {"readers.numpy", {}, {{"path", Value(std::string("/none.npy"))}}});
+    for (uint32_t i = 0; i < tables; ++i)
+      graph.nodes.push_back({"lookup_table",
+                             {{i, 0}},
+                             {{"keys", Ints{key, 0}},
+                              {"values", Floats{1, 2}},
+                              {"dtype", Value(std::string("int64"))}}});
+    graph.outputs = {{"x", {static_cast<uint32_t>(tables), 0}}};
+    const ValueType input = Tensor(DType::kInt64, {4});
+    return Check(graph, std::span(&input, 1)).status();
+  };
+  EXPECT_EQ(checked(32, 65'535), absl::OkStatus());
+  EXPECT_EQ(checked(900, 1'000), absl::OkStatus());
+  const absl::Status status = checked(33, 65'535);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("have 17301504 bytes, want at most 16777216"));
+}
+
 // Sizes of values between operators, in bytes, would not fit 64 bits.
 TEST(Check, BoundsValuesThatAreNoOutputs) {
   const auto error = [](ValueType input, Node node) {
