@@ -20,11 +20,13 @@ constexpr int64_t kSeed = 1;
 struct DigestView {
   const char* op;
   int64_t height, width;
+  bool encoded = false;  // as a JPEG, and decoded again
 };
 constexpr DigestView kViews[] = {
-    {"crop", 9, 11},      // pixels as they are decoded, in a window
-    {"resize", 60, 70},   // all pixels contribute
-    {"resize", 12, 13}};  // several pixels make one
+    {"crop", 9, 11},     // pixels as they are decoded, in a window
+    {"resize", 60, 70},  // all pixels contribute
+    {"resize", 12, 13},  // several pixels make one
+    {"crop", 9, 11, true}};
 
 absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
                                                       BatchSchema* schema) {
@@ -35,7 +37,11 @@ absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
       {view.op,
        {{1, 0}},
        {{"size", Value(std::vector<int64_t>{view.height, view.width})}}}};
-  graph.outputs = {{"image", {2, 0}}};
+  if (view.encoded)
+    graph.nodes.push_back(
+        {"jpeg_compression_distortion", {{2, 0}}, {{"quality", Value(50.0)}}});
+  graph.outputs = {
+      {"image", {static_cast<uint32_t>(graph.nodes.size()) - 1, 0}}};
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
   *schema = checked.schema;
   return RowProgram::Compile(checked);

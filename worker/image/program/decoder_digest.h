@@ -8,10 +8,12 @@
 // of the pixels. Two workers with different digests would make different
 // batches of one job.
 //
-//   KnownImages() ─► crop ─┐
-//                 ─► enlarge ─► pixels, or the code of the error ─► SHA-256
-//                 ─► shrink ─┘
+//   KnownImages() ─► crop ─────────┐
+//                 ─► enlarge ──────┤
+//                 ─► shrink ───────┼─► pixels, or the error's code ─► SHA-256
+//                 ─► crop, distort ┘
 //
+// jpeg_compression_distortion is among them for the sake of libjpeg's encoder.
 // An image that cannot be decoded contributes its error's code to the digest: a
 // library without a format gives another digest.
 #pragma once

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/program/decoder_digest.h"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <set>
 #include <string>
 
+extern "C" {
+#include <jpeglib.h>
+}
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/image/program/support.h"
 #include "worker/image/base/known_images.h"
 #include "worker/image/codecs/libraries.h"
+
+namespace {
+int more_quality = 0;
+}
+
+// Stands before that of libjpeg, so that a test can have another encoder.
+extern "C" void jpeg_set_quality(j_compress_ptr cinfo, int quality,
+                                 boolean baseline) {
+  using Function = void (*)(j_compress_ptr, int, boolean);
+  static const auto own =
+      reinterpret_cast<Function>(dlsym(RTLD_NEXT, "jpeg_set_quality"));
+  own(cinfo, quality + more_quality, baseline);
+}
 
 namespace leat::worker {
 namespace {
@@ -46,6 +65,15 @@ TEST(DecoderDigest, IsTheSameAgainAndAnotherWithAnyOtherImage) {
     others[i] = "no image";
     EXPECT_TRUE(seen.insert(*DecoderDigest(others)).second) << i;
   }
+}
+
+TEST(DecoderDigest, IsAnotherWithAnotherEncoder) {
+  const std::vector<std::string> images = KnownImages();
+  const Digest digest = *DecoderDigest(images);
+  more_quality = 1;
+  EXPECT_NE(*DecoderDigest(images), digest);
+  more_quality = 0;
+  EXPECT_EQ(*DecoderDigest(images), digest);
 }
 
 // For the test below, in its own process.
