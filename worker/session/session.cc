@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,19 +31,31 @@ using Response = v1::WorkerSessionResponse;
 constexpr size_t kMaxInbox = 10'000;  // messages not yet handled
 constexpr size_t kMaxOutbox = 16;
 constexpr Duration kProbePatience = std::chrono::seconds(1);
+// A stream whose peer does not answer ends within the 30 s of the channel's
+// keepalive (rpc/call/channel.cc), so an older heartbeat has arrived.
+constexpr Duration kUnsureFor = std::chrono::seconds(40);
+constexpr size_t kMaxUnsureBytes = size_t{16} << 20;
 // Between heartbeats that do not have room for all that is asked for.
 constexpr Duration kHeartbeatsInHaste = std::chrono::milliseconds(50);
 
-// Passes one connection's messages from gRPC's threads to the session's.
+// Passes one connection's messages from gRPC's threads to the session's. None
+// may be left out: one may withdraw a token, or say which shards are owned. Of
+// more than it can keep it keeps none, and Next fails: the coordinator tells
+// all of it anew on the next stream.
 class Inbox final : public rpc::StreamHandler<Response> {
  public:
   void OnMessage(Response message) override {
     MutexLock lock(&mu_);
-    if (messages_.size() >= kMaxInbox) messages_.pop_front();
-    messages_.push_back(std::move(message));
+    if (overflown_) return;
+    if (messages_.size() >= kMaxInbox) {
+      overflown_ = true;
+      messages_.clear();
+    } else {
+      messages_.push_back(std::move(message));
+    }
     changed_.NotifyAll();
   }
-  void OnClosed(const absl::Status& status) override {
+  void OnClosed(const absl::Status &status) override {
     MutexLock lock(&mu_);
     closed_ =
         status.ok() ? Unavailable("the coordinator ended the session") : status;
@@ -55,16 +68,20 @@ class Inbox final : public rpc::StreamHandler<Response> {
   }
 
   // Returns the next message; nullopt if there is none by `deadline`, or it was
-  // interrupted; an error if the stream has ended.
+  // interrupted; an error if the stream has ended. kResourceExhausted: there
+  // were too many.
   absl::StatusOr<std::optional<Response>> Next(MonotonicTime deadline) {
     MutexLock lock(&mu_);
-    while (messages_.empty() && !closed_ && !interrupted_)
+    while (messages_.empty() && !overflown_ && !closed_ && !interrupted_)
       if (!changed_.WaitUntil(&mu_, deadline)) break;
     if (!messages_.empty()) {
       std::optional<Response> message(std::move(messages_.front()));
       messages_.pop_front();
       return message;
     }
+    if (overflown_)
+      return ResourceExhausted(
+          "{} of the coordinator's messages wait: the limit", kMaxInbox);
     if (closed_) return *closed_;
     return std::nullopt;
   }
@@ -87,10 +104,53 @@ class Inbox final : public rpc::StreamHandler<Response> {
   CondVar changed_;
   std::deque<Response> messages_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mu_);
+  bool overflown_ ABSL_GUARDED_BY(mu_) = false;
   bool interrupted_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-bool IsRefusal(const absl::Status& status, bool registered) {
+// Keeps the bad samples of heartbeats that were handed to the stream a short
+// time ago: it is not known whether they have arrived.
+class UnsureHeartbeats {
+ public:
+  void Add(const v1::Heartbeat &sent, MonotonicTime now) {
+    DropOld(now);
+    if (sent.bad_samples().empty() && sent.counted_bad_samples().empty())
+      return;
+    Sent &kept = sent_.emplace_back(Sent{.at = now});
+    *kept.bad.mutable_bad_samples() = sent.bad_samples();
+    *kept.bad.mutable_counted_bad_samples() = sent.counted_bad_samples();
+    kept.bytes = kept.bad.ByteSizeLong();
+    bytes_ += kept.bytes;
+    while (bytes_ > kMaxUnsureBytes) DropFirst();
+  }
+  // Calls `lost` for each, in the order in which they were sent, and forgets
+  // them.
+  void TakeAll(MonotonicTime now,
+               const std::function<void(const v1::Heartbeat &)> &lost) {
+    DropOld(now);
+    for (; !sent_.empty(); DropFirst()) lost(sent_.front().bad);
+  }
+
+ private:
+  struct Sent {
+    MonotonicTime at;
+    v1::Heartbeat bad;  // only bad samples
+    size_t bytes = 0;
+  };
+
+  void DropOld(MonotonicTime now) {
+    while (!sent_.empty() && now - sent_.front().at > kUnsureFor) DropFirst();
+  }
+  void DropFirst() {
+    bytes_ -= sent_.front().bytes;
+    sent_.pop_front();
+  }
+
+  std::deque<Sent> sent_;
+  size_t bytes_ = 0;
+};
+
+bool IsRefusal(const absl::Status &status, bool registered) {
   if (absl::IsAborted(status)) return true;
   return !registered &&
          (absl::IsUnauthenticated(status) ||
@@ -101,7 +161,7 @@ bool IsRefusal(const absl::Status& status, bool registered) {
 }  // namespace
 
 struct Session::State {
-  State(SessionOptions o, SessionEvents e, CoordinatorClient* c)
+  State(SessionOptions o, SessionEvents e, CoordinatorClient *c)
       : options(std::move(o)),
         events(std::move(e)),
         client(c),
@@ -109,22 +169,22 @@ struct Session::State {
 
   void Run();
   absl::Status RunStream();
-  absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
-  void Handle(const Response& message);
+  absl::Status Serve(rpc::Stream<Request> &stream, Inbox &inbox);
+  void Handle(const Response &message);
   bool Stopping() {
     MutexLock lock(&mu);
     return stopping;
   }
   // Returns false if it is stopping.
   bool Pause(Duration duration);
-  static Duration Jittered(std::minstd_rand* random, Duration duration) {
+  static Duration Jittered(std::minstd_rand *random, Duration duration) {
     return std::chrono::duration_cast<Duration>(
         duration * std::uniform_real_distribution<>(0.5, 1.0)(*random));
   }
 
   SessionOptions options;  // registration: the session thread's
   const SessionEvents events;
-  CoordinatorClient* const client;
+  CoordinatorClient *const client;
   Listings listings;
 
   std::atomic<bool> alive{false};
@@ -138,6 +198,7 @@ struct Session::State {
   bool welcomed = false;  // on this stream
   // Numbers of ReportNow, on this stream.
   uint64_t asked = 0, answered = 0;
+  UnsureHeartbeats unsure;  // of this stream
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::minstd_rand random{std::random_device{}()};
 
@@ -160,6 +221,7 @@ void Session::State::Run() {
     const absl::Status status = RunStream();
     alive = false;
     if (Stopping()) return;
+    unsure.TakeAll(Clock::Real().Now(), events.heartbeat_lost);
     if (IsRefusal(status, registered)) {
       LOG_ERROR("session.refused coordinator={} error=\"{}\"",
                 client->address(), Message(status));
@@ -193,7 +255,7 @@ absl::Status Session::State::RunStream() {
   const std::shared_ptr<rpc::Stream<Request>> stream =
       rpc::ClientStream<Response, Request>::Start(
           connection->security, kMaxOutbox,
-          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          [&](grpc::ClientContext *context, grpc::CompletionQueue *queue) {
             return connection->stub->PrepareAsyncWorkerSession(context, queue);
           },
           [&](std::shared_ptr<rpc::Stream<Request>>) { return box; },
@@ -211,7 +273,7 @@ absl::Status Session::State::RunStream() {
 }
 
 // Returns OK if it is stopping.
-absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
+absl::Status Session::State::Serve(rpc::Stream<Request> &stream, Inbox &inbox) {
   Request request;
   *request.mutable_register_() = options.registration;
   if (!stream.Send(request).ok()) return inbox.WhyClosed();
@@ -238,18 +300,19 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
       events.heartbeat_lost(request.heartbeat());
       return absl::IsCancelled(sent) ? inbox.WhyClosed() : sent;
     }
+    unsure.Add(request.heartbeat(), Clock::Real().Now());
     next = Clock::Real().Now() +
            (answered == asked ? heartbeat_interval : kHeartbeatsInHaste);
   }
   return absl::OkStatus();
 }
 
-void Session::State::Handle(const Response& message) {
+void Session::State::Handle(const Response &message) {
   switch (message.kind_case()) {
     case Response::kWelcome: {
       if (message.welcome().has_access_tokens() && events.on_access_tokens)
         events.on_access_tokens(message.welcome().access_tokens());
-      const auto& interval = message.welcome().heartbeat_interval();
+      const auto &interval = message.welcome().heartbeat_interval();
       heartbeat_interval =
           std::clamp<Duration>(rpc::FromProto(interval), options.min_heartbeat,
                                options.max_heartbeat);
@@ -288,7 +351,7 @@ void Session::State::Handle(const Response& message) {
 }
 
 Session::Session(SessionOptions options, SessionEvents events,
-                 CoordinatorClient* client)
+                 CoordinatorClient *client)
     : state_(std::make_unique<State>(std::move(options), std::move(events),
                                      client)) {
   started_ = state_->listings.started();

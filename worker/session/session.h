@@ -35,7 +35,10 @@ struct SessionOptions {
 // Called on the session's thread.
 struct SessionEvents {
   std::function<v1::Heartbeat()> make_heartbeat;
-  // A heartbeat was made and could not be sent.
+  // A heartbeat was made and could not be sent; or it was sent shortly before
+  // the stream broke, and may not have arrived. Such a message has only the bad
+  // samples. The coordinator may get them twice: it then counts how often they
+  // were met too high, but not how many they are.
   std::function<void(const v1::Heartbeat&)> heartbeat_lost;
   std::function<void(const v1::OwnedShards&)> on_owned_shards;
   std::function<void(const v1::KnownAccessTokens&)> on_access_tokens;
