@@ -16,6 +16,7 @@
 #include "client/api/explain.h"
 #include "client/batch/position.h"
 #include "client/coordinator/message_json.h"
+#include "client/coordinator/process_name.h"
 #include "client/device/device_batches.h"
 #include "client/private/machine.h"
 #include "core/plan/abilities.h"
@@ -71,8 +72,8 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.open.set_job(info.spec.name);
   options.open.set_host(rpc::HostName());
   options.open.set_pid(static_cast<uint64_t>(getpid()));
-  options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
-                                        options.open.pid(), ++iterators));
+  options.open.set_consumer(
+      fmt::format("{}/{}", OwnProcessName(), ++iterators));
   std::vector<std::string> needed = AbilitiesFor(info.spec);
   for (std::string& ability : needed) ability = "ability " + ability;
   if (info.spec.decoder_class != DecoderClass::kExact)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "client/coordinator/process_name.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -47,8 +48,7 @@ absl::Status ClientTracing::StartExport() {
   rpc::OtlpExporter::Config config{.settings = std::move(settings)};
   if (config.settings.service_name.empty())
     config.settings.service_name = "leat-consumer";
-  config.resource["service.instance.id"] =
-      fmt::format("{}/{}", rpc::HostName(), getpid());
+  config.resource["service.instance.id"] = OwnProcessName();
   config.resource["host.name"] = rpc::HostName();
   ASSIGN_OR_RETURN(exporter_,
                    rpc::OtlpExporter::Start(std::move(config), &tracer_));
