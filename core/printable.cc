@@ -51,4 +51,8 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+std::string LastWord(std::string_view name) {
+  return fmt::format("{}{}", name.starts_with('-') ? "-- " : "", name);
+}
+
 }  // namespace leat

@@ -27,4 +27,9 @@ std::optional<CodePoint> DecodeUtf8(std::string_view text);
 // not UTF-8 become \n, \t, \xNN or \uNNNN. Other text is unchanged.
 std::string Printable(std::string_view text);
 
+// Returns `name` as the last word of a command of `leat` that a text proposes.
+// After "--" a name that begins with "-" is not taken for an option.
+// REQUIRES: a shell takes the name as it is: a job's, for example.
+std::string LastWord(std::string_view name);
+
 }  // namespace leat

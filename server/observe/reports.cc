@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/counted.h"
+#include "core/printable.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -270,24 +271,23 @@ void AddJobs(const Snapshot& at, Writer* to) {
     if (!bad.verdict.ok())
       to->Add("JOB_GIVEN_UP", "error", {"job/" + bad.job},
               std::string(Message(bad.verdict)),
-              fmt::format("repair or remove the files, or delete the job and "
-                          "create it with another max_bad: leat describe job "
-                          "{}",
-                          bad.job));
+              "repair or remove the files, or delete the job and create it "
+              "with another max_bad: leat describe job " +
+                  LastWord(bad.job));
     else
       to->Add("BAD_SAMPLES", "warn", {"job/" + bad.job},
               fmt::format("job {} met bad samples {}; the first: {}", bad.job,
                           Counted(bad.met, "time"), bad.first_reason),
               fmt::format("list them: leat describe job {}; repair or remove "
                           "the files, or set on_bad_sample",
-                          bad.job));
+                          LastWord(bad.job)));
   for (const Snapshot::FailedListing& failed : at.failed_listings)
     to->Add("INDEX_FAILED", "warn", {"dataset/" + failed.dataset},
             fmt::format("{} could not be listed: {}", failed.reader,
                         failed.message),
             fmt::format("correct the path and create the job again; or forget "
                         "it: leat delete dataset {}",
-                        failed.dataset));
+                        LastWord(failed.dataset)));
   for (const Snapshot::FailedListing& waiting : at.waiting_listings)
     to->Add("INDEX_WAITS", "warn",
             {"dataset/" + waiting.dataset, "worker/" + waiting.worker},
@@ -324,7 +324,7 @@ void AddSetAside(const Snapshot& at, Writer* to) {
                 ? "it is kept; run the version that wrote it"
                 : fmt::format("it is kept; run the version that made it, or "
                               "delete it: leat delete job {}",
-                              aside.job));
+                              LastWord(aside.job)));
   if (at.set_aside > kMaxAlike)
     to->Add("STATE_SET_ASIDE", "warn", {},
             fmt::format("{} more stored events cannot be used",

@@ -14,5 +14,11 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("Zürich 東京 🙂"), "Zürich 東京 🙂");
 }
 
+TEST(Printable, ANameIsNoOptionOfACommand) {
+  EXPECT_EQ(LastWord("a-b"), "a-b");
+  EXPECT_EQ(LastWord("-x"), "-- -x");
+  EXPECT_EQ(LastWord("--help"), "-- --help");
+}
+
 }  // namespace
 }  // namespace leat

@@ -244,6 +244,7 @@ class BrowserTest(PageTest):
         self.shown(browser)
         self.keeps_the_focus(browser)
         self.counts_no_steps_of_a_stream(browser)
+        self.proposes_commands_that_work(browser)
         self.compares_workers(browser)
         self.says_what_it_leaves_out(browser)
         self.has_no_stream_while_hidden(browser)
@@ -281,6 +282,17 @@ class BrowserTest(PageTest):
             { job: { spec: { name: consumers } }, consumers, step: "5", steps_per_epoch: String(2 ** 40) })) } });
           return [...document.querySelectorAll("#jobs .facts")].map((each) => each.textContent);"""),
             ["Steps an epochwithout end", "Rate0 rows/sWaits0 %Epoch0Step5Consumers1"])
+
+    def proposes_commands_that_work(self, browser):
+        """A job's name that begins with "-" is no option of the commands to copy."""
+        self.assertEqual(self.told(browser, """
+          const { Jobs } = await import_("jobs.js");
+          history.replaceState(null, "", "#");
+          new Jobs(() => {}).show({ counts: { jobs: 1 }, verdicts: [], status: { address: "h:1", jobs: [
+            { job: { spec: { name: "-x" } }, consumers: 0, epoch: "1", step: "2" }] } });
+          return [...document.querySelectorAll("#sheet .command code")].map((each) => each.textContent);"""),
+            ["leat --coordinator h:1 sheet --epoch 1 --step 2 --rows 64 -o sheet.png -- -x",
+             "leat --coordinator h:1 why --epoch 1 --step 2 --row 0 -- -x"])
 
     def compares_workers(self, browser):
         """Where most of a class are idle, the others are not called so; a lost worker has no present rate."""

@@ -55,7 +55,7 @@ class Inbox final : public rpc::StreamHandler<Response> {
     }
     changed_.NotifyAll();
   }
-  void OnClosed(const absl::Status &status) override {
+  void OnClosed(const absl::Status& status) override {
     MutexLock lock(&mu_);
     closed_ =
         status.ok() ? Unavailable("the coordinator ended the session") : status;
@@ -112,11 +112,11 @@ class Inbox final : public rpc::StreamHandler<Response> {
 // time ago: it is not known whether they have arrived.
 class UnsureHeartbeats {
  public:
-  void Add(const v1::Heartbeat &sent, MonotonicTime now) {
+  void Add(const v1::Heartbeat& sent, MonotonicTime now) {
     DropOld(now);
     if (sent.bad_samples().empty() && sent.counted_bad_samples().empty())
       return;
-    Sent &kept = sent_.emplace_back(Sent{.at = now});
+    Sent& kept = sent_.emplace_back(Sent{.at = now});
     *kept.bad.mutable_bad_samples() = sent.bad_samples();
     *kept.bad.mutable_counted_bad_samples() = sent.counted_bad_samples();
     kept.bytes = kept.bad.ByteSizeLong();
@@ -126,7 +126,7 @@ class UnsureHeartbeats {
   // Calls `lost` for each, in the order in which they were sent, and forgets
   // them.
   void TakeAll(MonotonicTime now,
-               const std::function<void(const v1::Heartbeat &)> &lost) {
+               const std::function<void(const v1::Heartbeat&)>& lost) {
     DropOld(now);
     for (; !sent_.empty(); DropFirst()) lost(sent_.front().bad);
   }
@@ -150,7 +150,7 @@ class UnsureHeartbeats {
   size_t bytes_ = 0;
 };
 
-bool IsRefusal(const absl::Status &status, bool registered) {
+bool IsRefusal(const absl::Status& status, bool registered) {
   if (absl::IsAborted(status)) return true;
   return !registered &&
          (absl::IsUnauthenticated(status) ||
@@ -161,7 +161,7 @@ bool IsRefusal(const absl::Status &status, bool registered) {
 }  // namespace
 
 struct Session::State {
-  State(SessionOptions o, SessionEvents e, CoordinatorClient *c)
+  State(SessionOptions o, SessionEvents e, CoordinatorClient* c)
       : options(std::move(o)),
         events(std::move(e)),
         client(c),
@@ -169,22 +169,22 @@ struct Session::State {
 
   void Run();
   absl::Status RunStream();
-  absl::Status Serve(rpc::Stream<Request> &stream, Inbox &inbox);
-  void Handle(const Response &message);
+  absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
+  void Handle(const Response& message);
   bool Stopping() {
     MutexLock lock(&mu);
     return stopping;
   }
   // Returns false if it is stopping.
   bool Pause(Duration duration);
-  static Duration Jittered(std::minstd_rand *random, Duration duration) {
+  static Duration Jittered(std::minstd_rand* random, Duration duration) {
     return std::chrono::duration_cast<Duration>(
         duration * std::uniform_real_distribution<>(0.5, 1.0)(*random));
   }
 
   SessionOptions options;  // registration: the session thread's
   const SessionEvents events;
-  CoordinatorClient *const client;
+  CoordinatorClient* const client;
   Listings listings;
 
   std::atomic<bool> alive{false};
@@ -255,7 +255,7 @@ absl::Status Session::State::RunStream() {
   const std::shared_ptr<rpc::Stream<Request>> stream =
       rpc::ClientStream<Response, Request>::Start(
           connection->security, kMaxOutbox,
-          [&](grpc::ClientContext *context, grpc::CompletionQueue *queue) {
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
             return connection->stub->PrepareAsyncWorkerSession(context, queue);
           },
           [&](std::shared_ptr<rpc::Stream<Request>>) { return box; },
@@ -273,7 +273,7 @@ absl::Status Session::State::RunStream() {
 }
 
 // Returns OK if it is stopping.
-absl::Status Session::State::Serve(rpc::Stream<Request> &stream, Inbox &inbox) {
+absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
   Request request;
   *request.mutable_register_() = options.registration;
   if (!stream.Send(request).ok()) return inbox.WhyClosed();
@@ -307,12 +307,12 @@ absl::Status Session::State::Serve(rpc::Stream<Request> &stream, Inbox &inbox) {
   return absl::OkStatus();
 }
 
-void Session::State::Handle(const Response &message) {
+void Session::State::Handle(const Response& message) {
   switch (message.kind_case()) {
     case Response::kWelcome: {
       if (message.welcome().has_access_tokens() && events.on_access_tokens)
         events.on_access_tokens(message.welcome().access_tokens());
-      const auto &interval = message.welcome().heartbeat_interval();
+      const auto& interval = message.welcome().heartbeat_interval();
       heartbeat_interval =
           std::clamp<Duration>(rpc::FromProto(interval), options.min_heartbeat,
                                options.max_heartbeat);
@@ -351,7 +351,7 @@ void Session::State::Handle(const Response &message) {
 }
 
 Session::Session(SessionOptions options, SessionEvents events,
-                 CoordinatorClient *client)
+                 CoordinatorClient* client)
     : state_(std::make_unique<State>(std::move(options), std::move(events),
                                      client)) {
   started_ = state_->listings.started();

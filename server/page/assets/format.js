@@ -69,3 +69,7 @@ export const word = (name, prefix) => (name ?? "").replace(prefix, "").toLowerCa
 
 // Quotes a word for a shell's command line.
 export const quoted = (text) => (/^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// Quotes a name that is the last word of a command. After "--" a name that
+// begins with "-" is not taken for an option.
+export const lastName = (text) => (text.startsWith("-") ? `-- ${quoted(text)}` : quoted(text));

@@ -4,7 +4,7 @@
 // to change. The charts show the chosen job.
 
 import { $, data, h, keyed, say } from "./dom.js";
-import { count, number, percent, quoted, rate, seconds } from "./format.js";
+import { count, lastName, number, percent, quoted, rate, seconds } from "./format.js";
 
 // Titles of GetBottleneck's limits, a sign for each, and whether all is well.
 const LIMITS = {
@@ -155,8 +155,9 @@ export class Jobs {
     $("#sheet").hidden = job === undefined;
     if (job === undefined) return;
     const where = `leat --coordinator ${quoted(address)}`;
-    const at = `${quoted(nameOf(job))} --epoch ${number(job.epoch)} --step ${number(job.step)}`;
-    const lines = [`${where} sheet ${at} --rows 64 -o sheet.png`, `${where} why ${at} --row 0`];
+    const at = `--epoch ${number(job.epoch)} --step ${number(job.step)}`;
+    const name = lastName(nameOf(job));
+    const lines = [`${where} sheet ${at} --rows 64 -o sheet.png ${name}`, `${where} why ${at} --row 0 ${name}`];
     keyed(to, lines.map((text, i) => ({ text, i })), (line) => String(line.i), () => h("div", { class: "command" },
       h("code", {}), h("button", { onclick: copy }, "Copy")), (element, line) => say($("code", element), line.text));
   }

@@ -96,6 +96,19 @@ TEST(Reports, EveryCodeIsInTheManual) {
         << code << ": want its directive in docs/see/findings.md";
 }
 
+TEST(Reports, AJobWhoseNameBeginsWithADashIsNoOptionOfItsRemedy) {
+  Snapshot at = Healthy();
+  at.bad_jobs = {{"-j", 4, "truncated", absl::OkStatus()},
+                 {"-k", 4, "truncated", DataLoss("job -k: too many")}};
+  at.set_aside = 1;
+  at.first_set_aside = {{"-l", "job -l", "its check refuses it", "-l", {}}};
+  std::string all;
+  for (const Finding& finding : FindingsOf(at)) all += finding.remedy + "\n";
+  EXPECT_THAT(all, HasSubstr("leat describe job -- -j"));
+  EXPECT_THAT(all, HasSubstr("leat describe job -- -k"));
+  EXPECT_THAT(all, HasSubstr("leat delete job -- "));
+}
+
 TEST(Reports, ShardsOfALostWorkerAreWithOthersOnlyWhereThereAreSome) {
   Snapshot snapshot = Healthy();
   snapshot.lost = 1;
