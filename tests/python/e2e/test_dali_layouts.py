@@ -108,6 +108,8 @@ def test_new_axes_have_the_names_and_places_of_dali(made, layout, shape):
 @pytest.mark.parametrize(
     ("made", "why"),
     [
+        (lambda x: fn.squeeze(x), r"fn.squeeze: Missing argument ``axes`` or ``axis_names``"),
+        (lambda x: fn.squeeze(x, axes=[0, 0]), r"axes = \[0, 0\]; Specified at least twice same dimension"),
         (lambda x: fn.expand_dims(x, axes=[1, 1]), r"axes = \[1, 1\]; Duplicate axis index found"),
         (lambda x: fn.expand_dims(x, axes=[0], new_axis_names="X"), r"layout is ''; Specifying ``new_axis_names``"),
         (

@@ -139,7 +139,11 @@ def reinterpret(
 def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> DataNode:
     """Removes the given axes, whose size is 1."""
     where = "fn.squeeze"
+    if axes is None and axis_names is None:
+        raise InvalidArgument(f"{where}: Missing argument ``axes`` or ``axis_names``.")
     chosen = axes_of(where, data, axes, axis_names)
+    if len(set(chosen)) < len(chosen):
+        raise InvalidArgument(f"{where}: axes = {chosen}; Specified at least twice same dimension to remove.")
     sizes = _sizes(where, data)
     for axis in chosen:
         if not 0 <= axis < len(sizes) or sizes[axis] not in (1, None):
