@@ -263,7 +263,7 @@ def test_a_global_batch_that_does_not_divide_is_made_smaller_and_the_warning_say
         assert next(create(batch_size=5))["data"].shape == (4, 1)
     with pytest.raises(ValueError, match="at least a row for each of 2"):
         create(batch_size=1)
-    with pytest.raises(KeyError, match="batch_size"):
+    with pytest.raises(ValueError, match="`batch_size` is missing; .* the global batch"):
         create()
 
 

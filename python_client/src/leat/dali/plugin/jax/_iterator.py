@@ -206,7 +206,12 @@ def _decorate(
                 shares: list[dict[str, Any]] = [{"device_id": kwargs.pop("device_id", 0)}]
             else:
                 check_sharding(sharding)
-                batch = kwargs.pop("batch_size")
+                batch = kwargs.pop("batch_size", None)
+                if batch is None:
+                    raise ValueError(
+                        "`batch_size` is missing; with `sharding` or `devices` it is that of the global batch: give it "
+                        "when the iterator is made"
+                    )
                 _check_takes_shards(function)
                 count, numbers = _shares(sharding, devices)
                 kwargs["batch_size"] = _local_batch(batch, count)
