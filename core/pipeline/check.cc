@@ -43,6 +43,7 @@ class Checker {
       return std::move(result_);
     }
     RETURN_IF_ERROR(CheckPartners());
+    RETURN_IF_ERROR(CheckDrawsForSteps());
     RETURN_IF_ERROR(CheckOutputs());
     RETURN_IF_ERROR(CheckReductions(graph_));
     DropUnused();
@@ -263,6 +264,29 @@ class Checker {
             "node {} (partner): an external source brings each row its own "
             "sample, want a reader of a dataset",
             i);
+    }
+    return absl::OkStatus();
+  }
+
+  // A draw for a step is one number for all rows, so its arguments may not differ
+  // from row to row.
+  absl::Status CheckDrawsForSteps() {
+    std::vector<bool> differs(graph_.nodes.size());
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const auto per = Op(i).args.find("per");
+      const bool for_step =
+          per != Op(i).args.end() && per->second == Value(std::string("batch"));
+      differs[i] = Op(i).op == "partner" || IsReader(i) ||
+                   (FindOperator(Op(i).op)->random && !for_step);
+      ForEachRef(&Op(i), [&](NodeRef* ref) {
+        differs[i] = differs[i] || differs[ref->node];
+      });
+      if (for_step && differs[i])
+        return InvalidArgument(
+            "node {} ({}): an argument is a value of each sample, and per = "
+            "\"batch\" draws one number for all rows; want numbers, or per = "
+            "\"sample\"",
+            i, Op(i).op);
     }
     return absl::OkStatus();
   }
