@@ -164,6 +164,18 @@ def test_a_bin_may_come_from_a_source_whose_shape_nobody_says():
     np.testing.assert_array_equal(found, np.maximum(IMAGES.astype(np.int32) - places.reshape(-1, 1, 1, 1) * 50, 0))
 
 
+@pytest.mark.parametrize("place", [-1, 3])
+@pytest.mark.parametrize("one", [darker, turn])
+def test_a_bin_of_a_node_that_is_out_of_range_is_no_other_magnitude(one, place):
+    places = np.full(BATCH, place, np.int32)
+
+    def made(x):
+        return one(x, magnitude_bin=fn.external_source(lambda: places, batch=True), num_magnitude_bins=3)
+
+    with pytest.raises(leat.InvalidArgument, match=r"slice of the elements .* of axis 0, which has [36]"):
+        output(made)
+
+
 def test_magnitudes_may_be_listed_and_replaced():
     listed = darker.augmentation(mag_range=np.array([3, 90]), name="listed")
     assert (listed.name, darker.name, listed.op) == ("listed", "darker", darker.op)

@@ -235,12 +235,8 @@ def _looked_up(name: str, parameters: list[np.ndarray], place: DataNode) -> Data
     if not 1 <= first.size <= _MOST_PARAMETERS:
         raise refused(f"augmentation {name}: mag_to_param gives {first.size} numbers; expected 1 to {_MOST_PARAMETERS}")
     place = DataNode(_node.apply("reshape", place, shape=()), sizes=(), dtype=place.dtype)
-    table = _typed(np.stack(parameters)).reshape(len(parameters), -1)
-    dtype = getattr(types, table.dtype.name.upper().replace("FLOAT32", "FLOAT"))
-    columns = [
-        fn.lookup_table(place, keys=list(range(len(table))), values=column.tolist(), dtype=dtype) for column in table.T
-    ]
-    return columns[0] if not first.shape else fn.reshape(fn.stack(*columns), shape=list(first.shape))
+    chosen = _node.constant(_typed(np.stack(parameters)).reshape(len(parameters), -1))[place]
+    return fn.reshape(chosen, shape=list(first.shape))
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
