@@ -80,6 +80,26 @@ def test_an_iterator_is_asked_for_what_follows_and_not_to_begin_again():
         pipeline._next()
 
 
+@pytest.mark.parametrize("end", [3, 99])
+def test_a_numbered_source_begins_again_without_having_ended(end):
+    """A script that counts its batches itself never sees the end, which DALI would have met by computing ahead."""
+
+    def batch(info):
+        if info.iteration == end:
+            raise StopIteration
+        return np.full((2, 1), 10 * info.epoch_idx + info.iteration, np.int32)
+
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.external_source(batch, batch_info=True)
+
+    pipeline, epochs = given(), []
+    for _ in range(2):
+        epochs.append([int(pipeline._next()[0][0, 0]) for _ in range(3)])
+        pipeline.reset()
+    assert epochs == [[0, 1, 2], [10, 11, 12]]
+
+
 def test_samples_that_the_last_epoch_left_over_are_not_in_the_next_one():
     pytest.importorskip("jax")
     one = Restarting(5)

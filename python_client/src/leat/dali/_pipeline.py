@@ -426,7 +426,7 @@ class Pipeline(Formalities):
         raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
 
     def reset(self) -> None:
-        """External sources begin again; a reader's stream continues."""
+        """External sources begin again, also before they end, where DALI ignores this; a reader's stream continues."""
         if self._runner is not None:
             self._runner.position = self._runner.begun_again(self._runner.position)
 
