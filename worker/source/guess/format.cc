@@ -176,6 +176,9 @@ absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file) {
   if (IsTarHeader(head)) return "webdataset";
   if (IsTfrecordHeader(head)) return "tfrecord";
   if (text.starts_with("\x1f\x8b")) {
+    // A download that was cut off is of its name's kind: the listing says where
+    // it ends.
+    if (FormatOfName(file.name()) == "idx") return "idx";
     SourceLimits limits;
     limits.max_unpacked_bytes = kMaxGzip;
     if (InspectIdx(file, limits).ok()) return "idx";

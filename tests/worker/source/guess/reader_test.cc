@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/source/arrays/npy_maker.h"
+#include "tests/worker/source/packed/packing.h"
 #include "tests/worker/source/storage/remote/fixture.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/temp_dir.h"
@@ -109,6 +110,20 @@ TEST_F(GuessReaderTest, OnlyAPatternOfArraysIsOne) {
   EXPECT_THAT(args("*1.npy"), ElementsAre("", ".", "*1.npy"));
   std::filesystem::current_path(before);
   EXPECT_THAT(args("/*.npy"), ElementsAre("", "/", "*.npy"));
+}
+
+TEST_F(GuessReaderTest, ADownloadThatWasCutOffIsNoFileOfAnotherKind) {
+  const std::string idx(
+      "\0\0\x08\x01\0\0\0\x02"
+      "ab",
+      10);
+  const std::string packed = Gzip(idx);
+  const std::string file = dir_.Write("train-images-idx3-ubyte.gz",
+                                      packed.substr(0, packed.size() - 4));
+  EXPECT_THAT(ErrorOf(file), HasSubstr("the gzip stream is cut off"));
+  EXPECT_EQ(ErrorOf(dir_.Write("b-idx3-ubyte.gz", packed)), "");
+  EXPECT_THAT(ErrorOf(dir_.Write("text-idx3-ubyte.gz", Gzip("no format"))),
+              HasSubstr("text-idx3-ubyte.gz: not an idx file"));
 }
 
 class GuessRemoteReader : public RemoteStorage {};
