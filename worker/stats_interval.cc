@@ -12,9 +12,10 @@
 namespace leat::worker {
 
 v1::WorkerStats StatsInterval::Collect() {
-  const Scheduler::Stats now = of_.scheduler->stats();
   v1::WorkerStats stats;
   MutexLock lock(&mu_);
+  // Under the lock, so that no total is older than that of the call before.
+  const Scheduler::Stats now = of_.scheduler->stats();
   const MonotonicTime at = Clock::Real().Now();
   const double seconds =
       std::max(1e-6, std::chrono::duration<double>(at - last_at_).count());
