@@ -95,7 +95,10 @@ class BlobWriter {
       google::protobuf::io::CodedOutputStream out(&stream);
       out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
     }
-    message.AppendToString(&framed);
+    if (!message.AppendToString(&framed))
+      return ResourceExhausted(
+          "a part of the index has {} bytes, want less than 2 GiB",
+          message.ByteSizeLong());
     return bytes_.Add(framed, samples);
   }
   absl::StatusOr<std::string> Finish() { return bytes_.Finish(); }
