@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/plan/job.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 
 namespace leat::client {

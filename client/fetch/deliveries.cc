@@ -22,7 +22,7 @@ StreamMessage& Deliveries::MessageFor(
     const std::shared_ptr<WorkerStream>& stream, const BatchMemory* part,
     MonotonicTime now) {
   StreamRequests& requests = stream->requests;
-  std::vector<StreamMessage>& messages = window_.decided.messages;
+  std::vector<StreamMessage>& messages = in_flight_.decided.messages;
   if (std::exchange(requests.message_round, round_) != round_)
     requests.messages[0] = requests.messages[1] = kNoMessage;
   size_t& open = requests.messages[part != nullptr ? 1 : 0];
@@ -86,7 +86,7 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
 void Deliveries::AskElsewhere(WorkerStream& stream, Row::Again why,
                               HedgeBudget* budget) {
   // The budget goes first to the rows that the consumer waits for.
-  const Step* const head = window_.head();
+  const Step* const head = in_flight_.head();
   for (const bool of_head : {true, false})
     for (auto& [id, request] : stream.requests.open) {
       if ((request.step.get() == head) != of_head) continue;
@@ -97,7 +97,7 @@ void Deliveries::AskElsewhere(WorkerStream& stream, Row::Again why,
           continue;
         if (why == Row::Again::kLate && !budget->Take()) return;
         row.again = why;
-        window_.MakePending(*request.step, index);
+        in_flight_.MakePending(*request.step, index);
       }
     }
 }
@@ -118,7 +118,7 @@ void Deliveries::Answered(WorkerStream& stream, uint64_t request_id,
     const uint64_t bytes = request.step->SuppliedBytes(index);
     request.open_bytes -= bytes;
     requests.open_bytes -= bytes;
-    if (row.num_asked() == 0) window_.MakePending(*request.step, index);
+    if (row.num_asked() == 0) in_flight_.MakePending(*request.step, index);
   }
   if (request.open > 0) return;
   if (request.step->trace) TraceRequest(stream, request_id, request, false);
@@ -144,7 +144,7 @@ void Deliveries::TraceRequest(const WorkerStream& stream, uint64_t request_id,
 void Deliveries::AddDone(Step& step, uint64_t rows) {
   step.done += rows;
   if (!step.all_done() || rows == 0) return;
-  if (step.upload == Step::Upload::kDue) window_.dirty = true;
+  if (step.upload == Step::Upload::kDue) in_flight_.dirty = true;
   Withdraw(step);
 }
 
@@ -163,12 +163,12 @@ void Deliveries::Withdraw(const Step& step) {
       if (step.trace) TraceRequest(stream, id, request, false);
       requests.open_rows -= request.open;
       requests.open_bytes -= request.open_bytes;
-      window_.decided.messages.push_back(
+      in_flight_.decided.messages.push_back(
           {.stream = endpoint.stream, .request_id = id});
       leases_.KeepLease(stream, id, request);
       leases_.Release(request.lease.memory);
       it = requests.open.erase(it);
-      window_.dirty = true;
+      in_flight_.dirty = true;
     }
   }
 }

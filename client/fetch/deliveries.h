@@ -38,8 +38,8 @@
 #include "absl/status/statusor.h"
 #include "client/fetch/endpoint_table.h"
 #include "client/fetch/hedge_budget.h"
+#include "client/fetch/in_flight.h"
 #include "client/fetch/leases.h"
-#include "client/fetch/window.h"
 #include "client/fetch/worker_stream.h"
 #include "leat/v1/worker.pb.h"
 
@@ -49,11 +49,11 @@ class Deliveries {
  public:
   // All pointers outlive this.
   Deliveries(const FetcherConfig& config, EndpointTable* endpoints,
-             Leases* leases, Window* window)
+             Leases* leases, InFlight* in_flight)
       : config_(config),
         endpoints_(*endpoints),
         leases_(*leases),
-        window_(*window) {}
+        in_flight_(*in_flight) {}
 
   // The following calls of Ask are for one step.
   void BeginStep() { ++round_; }
@@ -128,7 +128,7 @@ class Deliveries {
   const FetcherConfig& config_;
   EndpointTable& endpoints_;
   Leases& leases_;
-  Window& window_;
+  InFlight& in_flight_;
   uint64_t next_request_ = 1;
   uint64_t round_ = 0;
   MonotonicTime now_{};  // the latest time passed to a call

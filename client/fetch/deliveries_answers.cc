@@ -59,7 +59,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
                                header.request_id());
       // The request was withdrawn, since its rows came from elsewhere.
       if (header.offset() == 0)
-        window_.counters.duplicate_rows +=
+        in_flight_.counters.duplicate_rows +=
             static_cast<uint64_t>(header.rows_size());
       return Arrival();
     }
@@ -106,7 +106,7 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
     return InvalidArgument("{} groups begun and not finished: the limit",
                            stream.requests.groups.size());
   auto group = std::make_shared<FrameGroup>();
-  group->id = window_.next_group++;
+  group->id = in_flight_.next_group++;
   group->at_worker = std::chrono::microseconds(header.worker_us());
   group->request_id = header.request_id();
   group->step = request.step;
@@ -129,12 +129,12 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
     group->indices.push_back(index);
     if (!row.AskedOf(stream.worker) || row.leased || row.settled() ||
         row.state == RowState::kCopying) {
-      ++window_.counters.duplicate_rows;
+      ++in_flight_.counters.duplicate_rows;
       continue;
     }
     if (row.state == RowState::kClaimed) {  // begun by a group that stopped
-      ++window_.counters.duplicate_rows;
-      ++window_.counters.payload_copies;
+      ++in_flight_.counters.duplicate_rows;
+      ++in_flight_.counters.payload_copies;
     }
     row.group = group->id;
     row.state = RowState::kClaimed;
@@ -162,7 +162,7 @@ std::optional<MovePiece> Deliveries::End(WorkerStream& stream,
   }
   endpoints_.HeardFrom(stream, now);
   if (!piece.last) return std::nullopt;
-  window_.counters.payload_copies += rows;
+  in_flight_.counters.payload_copies += rows;
   endpoints_.at(stream.worker).transport = Transport::kGrpc;
   CountTrip(stream, group, now);
   CountRows(stream, group.request_id, group.indices.size(), rows, step, now);
@@ -193,13 +193,13 @@ bool Deliveries::FinishMove(MovePiece& piece, MonotonicTime now) {
     row.state = RowState::kDone;
     row.group = 0;
   }
-  window_.counters.payload_copies += rows;
+  in_flight_.counters.payload_copies += rows;
   if (!is_current) {
     leases_.Release(piece.from);
     piece.from = std::exchange(piece.to, step.memory);
     return false;
   }
-  window_.dirty = true;
+  in_flight_.dirty = true;
   AddDone(step, rows);
   return true;
 }
@@ -219,7 +219,7 @@ absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
         header.group_id(), num_rows, data_bytes + header.payload_bytes(),
         request.indices.size(), memory ? "without data" : "by bytes");
   const bool is_current = memory == step.memory;
-  MovePiece piece{.id = window_.next_group++,
+  MovePiece piece{.id = in_flight_.next_group++,
                   .request_id = header.request_id(),
                   .step = request.step,
                   .indices = {},
@@ -243,7 +243,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
   const auto found = stream.requests.open.find(header.request_id());
   if (found == stream.requests.open.end()) {
     if (header.request_id() >= next_request_) return NeverRequested(header);
-    window_.counters.duplicate_rows +=
+    in_flight_.counters.duplicate_rows +=
         static_cast<uint64_t>(header.rows_size());
     leases_.AnsweredEnding(stream, header);
     return Arrival();
@@ -262,7 +262,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
                        (row.state == RowState::kClaimed && !is_current));
     piece.mine.push_back(mine ? 1 : 0);
     if (!mine) {
-      ++window_.counters.duplicate_rows;
+      ++in_flight_.counters.duplicate_rows;
       continue;
     }
     ++rows;
@@ -270,7 +270,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
     row.group = is_current ? 0 : piece.id;
     row.on_device = on_device;
   }
-  window_.counters.placed_rows += rows;
+  in_flight_.counters.placed_rows += rows;
   endpoints_.at(stream.worker).transport =
       on_device ? Transport::kDevice : Transport::kShared;
   endpoints_.HeardFrom(stream, now);
@@ -299,7 +299,7 @@ void Deliveries::CountTrip(WorkerStream& stream, const FrameGroup& group,
   const auto rows = static_cast<int64_t>(group.indices.size());
   const auto of = static_cast<int64_t>(asked.indices.size());
   for (AnswerTimes* const to :
-       {&window_.counters.answers, &endpoints_.at(stream.worker).answers}) {
+       {&in_flight_.counters.answers, &endpoints_.at(stream.worker).answers}) {
     to->all += all * rows / of;
     to->queued += queued * rows / of;
   }
@@ -310,16 +310,16 @@ void Deliveries::CountRows(WorkerStream& stream, uint64_t request_id,
                            size_t group_rows, uint64_t rows, const Step& step,
                            MonotonicTime now) {
   const uint64_t bytes = rows * step.layout->row_bytes;
-  window_.counters.rows += rows;
-  window_.counters.bytes += bytes;
+  in_flight_.counters.rows += rows;
+  in_flight_.counters.bytes += bytes;
   endpoints_.Delivered(stream, rows, bytes, group_rows, now);
   const auto& requests = stream.requests.open;
   if (const auto request = requests.find(request_id);
       request != requests.end()) {
-    window_.latency.Add(now - request->second.asked_at);
-    if (window_.latency.count() >= kFadeRows) window_.latency.Fade();
+    in_flight_.latency.Add(now - request->second.asked_at);
+    if (in_flight_.latency.count() >= kFadeRows) in_flight_.latency.Fade();
   }
-  if (window_.starved) window_.dirty = true;
+  if (in_flight_.starved) in_flight_.dirty = true;
 }
 
 }  // namespace leat::client

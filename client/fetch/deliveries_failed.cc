@@ -55,7 +55,7 @@ void Deliveries::Abandon(FrameGroup& group) {
   for (const uint32_t index : group.indices) {
     Row& row = group.step->rows[index];
     if (row.group != group.id) continue;
-    if (group.received > 0) ++window_.counters.payload_copies;
+    if (group.received > 0) ++in_flight_.counters.payload_copies;
     row.group = 0;
     row.state = RowState::kWanted;
   }
@@ -120,7 +120,7 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
       continue;
     }
     row.AddFailed(stream.worker);
-    ++window_.counters.failed_over_rows;
+    ++in_flight_.counters.failed_over_rows;
     // A worker that ignores an agreement is failing, too.
     const bool deaf = outcome == Outcome::kObject &&
                       !IsAbsent(stream, step, index, error, now);
@@ -180,7 +180,7 @@ void Deliveries::FailStep(Step& step, absl::StatusCode code,
   if (!step.error.ok()) return;
   step.error = MakeStatus(code, "epoch {} step {}: {} (worker {})", step.epoch,
                           step.step, message, endpoint.ref.name);
-  window_.dirty = true;
+  in_flight_.dirty = true;
 }
 
 void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
@@ -188,8 +188,8 @@ void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
   WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   stream.closed = true;
   now_ = now;
-  if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
-  if (stream.unproven) ++window_.counters.unproven_streams;
+  if (absl::IsDataLoss(status)) ++in_flight_.counters.damaged_streams;
+  if (stream.unproven) ++in_flight_.counters.unproven_streams;
   StreamRequests& requests = stream.requests;
   for (auto& [id, group] : requests.groups) Abandon(*group);
   requests.groups.clear();
@@ -208,8 +208,8 @@ void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
       row.RemoveAsked(stream.worker);
       row.AddFailed(stream.worker);
       if (row.settled()) continue;
-      ++window_.counters.failed_over_rows;
-      if (row.num_asked() == 0) window_.MakePending(*request.step, index);
+      ++in_flight_.counters.failed_over_rows;
+      if (row.num_asked() == 0) in_flight_.MakePending(*request.step, index);
     }
   }
   requests.open.clear();

@@ -69,7 +69,7 @@ void EndpointTable::LeaveAlone(WorkerEndpoint& endpoint, Duration duration,
 void EndpointTable::Avoid(WorkerEndpoint& endpoint, std::string_view error,
                           bool ended, MonotonicTime now) {
   endpoint.last_error = std::string(error);
-  window_.dirty = true;
+  in_flight_.dirty = true;
   const bool was_silent = endpoint.silent();
   if (endpoint.state != EndpointState::kFaulty)
     Become(endpoint, EndpointState::kBackingOff);
@@ -87,7 +87,7 @@ void EndpointTable::Avoid(WorkerEndpoint& endpoint, std::string_view error,
 void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
                               MonotonicTime now) {
   endpoint.last_error = std::string(error);
-  window_.dirty = true;
+  in_flight_.dirty = true;
   const bool again =
       endpoint.state == EndpointState::kFaulty && endpoint.left_alone(now);
   Become(endpoint, EndpointState::kFaulty);
@@ -103,7 +103,7 @@ void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
 }
 
 bool EndpointTable::AllowEarlyRetry(MonotonicTime now) {
-  MonotonicTime& due = window_.decided.due;
+  MonotonicTime& due = in_flight_.decided.due;
   // Once per round is enough: the first call allowed all that may be asked.
   if (std::exchange(forgave_, true)) return false;
   if (now >= early_retries_since_ + config_.backoff_waiting) {
@@ -195,7 +195,7 @@ void EndpointTable::HeardFrom(WorkerStream& stream, MonotonicTime now) {
   endpoint.until = now;
   Trust(endpoint, now);
   endpoint.last_error.clear();
-  window_.dirty = true;
+  in_flight_.dirty = true;
 }
 
 void EndpointTable::Delivered(WorkerStream& stream, uint64_t rows,
@@ -229,27 +229,27 @@ void EndpointTable::Delivered(WorkerStream& stream, uint64_t rows,
 }
 
 Duration EndpointTable::HedgeDelay() const {
-  if (window_.latency.count() < kColdRows)
+  if (in_flight_.latency.count() < kColdRows)
     return std::max(config_.hedge_min, config_.hedge_cold);
   const auto late = std::chrono::duration<double, std::nano>(
       config_.hedge_p95_factor *
-      static_cast<double>(window_.latency.Quantile(0.95).count()));
+      static_cast<double>(in_flight_.latency.Quantile(0.95).count()));
   return std::max(config_.hedge_min,
                   Patience(std::chrono::duration_cast<Duration>(late)));
 }
 
 Duration EndpointTable::Patience(Duration wanted) const {
   const auto most = std::chrono::duration_cast<Duration>(
-      config_.patience_median_factor * window_.latency.Quantile(0.5));
+      config_.patience_median_factor * in_flight_.latency.Quantile(0.5));
   return std::min(wanted, std::max(config_.hedge_cold, most));
 }
 
 Duration EndpointTable::LongSilence(const WorkerEndpoint& endpoint) const {
   // A worker that has not delivered yet may have to load the job.
-  if (endpoint.rows == 0 || window_.latency.count() < kColdRows)
+  if (endpoint.rows == 0 || in_flight_.latency.count() < kColdRows)
     return config_.hedge_cold;
   return std::max(config_.silence_min,
-                  Patience(window_.latency.Quantile(0.95)));
+                  Patience(in_flight_.latency.Quantile(0.95)));
 }
 
 EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
@@ -263,7 +263,7 @@ EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
   const bool had_stopped = endpoint.state == EndpointState::kStopped;
   // It has sent something, or was asked, too recently.
   if (since + silence > now) {
-    MonotonicTime& due = window_.decided.due;
+    MonotonicTime& due = in_flight_.decided.due;
     if (!had_stopped) due = std::min(due, since + silence);
     return Silence::kNone;
   }

@@ -27,7 +27,7 @@ constexpr uint32_t kSure = 2;
 
 void EndpointTable::NotReached(WorkerEndpoint& endpoint) {
   if (std::exchange(endpoint.looked_at, true)) return;
-  window_.decided.looks.push_back(endpoint.ref.address);
+  in_flight_.decided.looks.push_back(endpoint.ref.address);
 }
 
 void EndpointTable::Looked(const std::string& address,
@@ -39,7 +39,7 @@ void EndpointTable::Looked(const std::string& address,
     if (endpoint.hindrance != hindrance.what) tell_reach_ = true;
     endpoint.hindrance = hindrance.what;
     endpoint.settled_looks = hindrance.settled ? endpoint.settled_looks + 1 : 0;
-    window_.dirty = true;
+    in_flight_.dirty = true;
   }
 }
 

@@ -30,8 +30,8 @@ std::string KeyOf(const AssignmentTable::Worker& ref) {
 }  // namespace
 
 EndpointTable::EndpointTable(const FetcherConfig& config, JobShards shards,
-                             Window* window)
-    : config_(config), shards_(std::move(shards)), window_(*window) {}
+                             InFlight* in_flight)
+    : config_(config), shards_(std::move(shards)), in_flight_(*in_flight) {}
 
 // Lists the numbers without any reference.
 void EndpointTable::FreeUnused() {
@@ -106,7 +106,7 @@ std::vector<std::shared_ptr<WorkerStream>> EndpointTable::SetTable(
       Renew(endpoints_[worker], ref);
   }
   listed_ = false;
-  window_.dirty = true;
+  in_flight_.dirty = true;
   for (const WorkerEndpoint& endpoint : endpoints_)
     if (endpoint.former && !endpoint.present && endpoint.stream)
       streams.push_back(endpoint.stream);
@@ -223,7 +223,7 @@ uint16_t EndpointTable::Spill(uint16_t first, uint32_t shard, const Step& step,
                               uint32_t index, MonotonicTime now) const {
   const double backlog = Backlog(first, 0);
   const double fair_rows =
-      static_cast<double>(window_.steps.size() * step.rows.size()) /
+      static_cast<double>(in_flight_.steps.size() * step.rows.size()) /
       static_cast<double>(endpoint_of_.size());
   const double least =
       std::min(fair_rows * endpoints_[first].row_ns,
@@ -274,7 +274,7 @@ MonotonicTime EndpointTable::NextUsable(MonotonicTime now, bool* full) const {
 }
 
 void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
-  MonotonicTime& due = window_.decided.due;
+  MonotonicTime& due = in_flight_.decided.due;
   if (now < idle_check_) {
     due = std::min(due, idle_check_);
     return;
@@ -292,7 +292,8 @@ void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
       stream.retired = true;
       stream.broken = true;
       Trust(endpoint, now);
-      window_.decided.idle.push_back(std::exchange(endpoint.stream, nullptr));
+      in_flight_.decided.idle.push_back(
+          std::exchange(endpoint.stream, nullptr));
       listed_ = false;
       continue;
     }

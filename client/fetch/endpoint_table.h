@@ -33,7 +33,7 @@
 #include "absl/status/status.h"
 #include "client/fetch/assignment_table.h"
 #include "client/fetch/fetcher_config.h"
-#include "client/fetch/window.h"
+#include "client/fetch/in_flight.h"
 #include "client/fetch/worker_endpoint.h"
 #include "client/fetch/worker_stream.h"
 #include "core/clock.h"
@@ -45,7 +45,8 @@ namespace leat::client {
 class EndpointTable {
  public:
   // All arguments outlive this.
-  EndpointTable(const FetcherConfig& config, JobShards shards, Window* window);
+  EndpointTable(const FetcherConfig& config, JobShards shards,
+                InFlight* in_flight);
 
   // Returns the streams of endpoints that only the previous table named. Has no
   // effect if `table` is empty and a non-empty one is known.
@@ -185,7 +186,7 @@ class EndpointTable {
 
   const FetcherConfig& config_;
   const JobShards shards_;
-  Window& window_;
+  InFlight& in_flight_;
   std::shared_ptr<const AssignmentTable> table_;
   std::vector<uint16_t> endpoint_of_;  // by the table's index
   std::deque<WorkerEndpoint> endpoints_;

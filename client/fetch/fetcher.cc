@@ -9,9 +9,9 @@ namespace leat::client {
 
 Fetcher::Fetcher(const FetcherConfig& config, JobShards shards)
     : config_(config),
-      table_(config_, std::move(shards), &window_),
-      leases_(config_, &table_, &window_),
-      deliveries_(config_, &table_, &leases_, &window_),
+      table_(config_, std::move(shards), &in_flight_),
+      leases_(config_, &table_, &in_flight_),
+      deliveries_(config_, &table_, &leases_, &in_flight_),
       budget_(config_) {}
 
 void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
@@ -23,24 +23,24 @@ void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
 }
 
 void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
-  if (window_.steps.empty()) head_since_ = now;
+  if (in_flight_.steps.empty()) head_since_ = now;
   NoteWait(now);
   unplanned_ = false;
   leases_.OfferToAll(*step);
-  window_.steps.push_back(std::move(step));
-  window_.dirty = true;
+  in_flight_.steps.push_back(std::move(step));
+  in_flight_.dirty = true;
 }
 
 uint64_t Fetcher::supplied_bytes() const {
   uint64_t bytes = 0;
-  for (const std::shared_ptr<Step>& step : window_.steps)
+  for (const std::shared_ptr<Step>& step : in_flight_.steps)
     if (step->supplied) bytes += step->supplied->bytes();
   return bytes;
 }
 
 size_t Fetcher::num_ready() const {
   return static_cast<size_t>(std::count_if(
-      window_.steps.begin(), window_.steps.end(),
+      in_flight_.steps.begin(), in_flight_.steps.end(),
       [](const std::shared_ptr<Step>& step) { return step->ready(); }));
 }
 
@@ -62,9 +62,9 @@ size_t Fetcher::num_streams() const {
 void Fetcher::BeginWait(MonotonicTime now) {
   owed_.clear();
   owed_since_ = now;
-  unplanned_ = window_.steps.empty();
+  unplanned_ = in_flight_.steps.empty();
   if (unplanned_) return;
-  const Step& head = *window_.steps.front();
+  const Step& head = *in_flight_.steps.front();
   waited_for_ = {head.epoch, head.step};
   for (uint32_t index = 0; index < head.rows.size(); ++index) {
     const Row& row = head.rows[index];
@@ -79,14 +79,14 @@ void Fetcher::BeginWait(MonotonicTime now) {
 
 void Fetcher::NoteWait(MonotonicTime now) {
   if (unplanned_)
-    window_.counters.unplanned += now - std::exchange(owed_since_, now);
+    in_flight_.counters.unplanned += now - std::exchange(owed_since_, now);
   if (owed_.empty()) return;
   const Duration each =
       (now - owed_since_) / static_cast<int64_t>(owed_.size());
   owed_since_ = now;
   for (const auto& [index, worker] : owed_)
     table_.at(worker).waited_for += each;
-  const Step* const head = window_.head();
+  const Step* const head = in_flight_.head();
   if (head == nullptr || waited_for_ != std::pair(head->epoch, head->step))
     owed_.clear();
   std::erase_if(owed_, [head](const auto& owed) {
@@ -101,22 +101,22 @@ void Fetcher::EndWait(MonotonicTime now) {
 }
 
 std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
-  std::shared_ptr<Step> step = std::move(window_.steps.front());
-  window_.steps.pop_front();
+  std::shared_ptr<Step> step = std::move(in_flight_.steps.front());
+  in_flight_.steps.pop_front();
   head_since_ = now;
   waiting_ = false;
   waiting_since_ = {};
-  window_.dirty = true;
+  in_flight_.dirty = true;
   return step;
 }
 
 Decisions Fetcher::Decide(MonotonicTime now) {
   NoteWait(now);
-  window_.dirty = false;
-  window_.starved = false;
+  in_flight_.dirty = false;
+  in_flight_.starved = false;
   table_.BeginRound();
-  if (!window_.steps.empty()) CheckTimeout(now);
-  if (!window_.steps.empty() && waiting_) {
+  if (!in_flight_.steps.empty()) CheckTimeout(now);
+  if (!in_flight_.steps.empty() && waiting_) {
     NoteLate(now);
     HedgeHead(now);
   } else {
@@ -124,32 +124,32 @@ Decisions Fetcher::Decide(MonotonicTime now) {
     budget_.StopWaiting();
   }
   bool waits = RouteAll(now);
-  if (waits && waiting_ && !window_.head()->pending.empty() &&
+  if (waits && waiting_ && !in_flight_.head()->pending.empty() &&
       !table_.AnyOther(Row(), now) && table_.AllowEarlyRetry(now))
     waits = RouteAll(now);
   if (waits) {
-    DueAt(table_.NextUsable(now, &window_.starved));
+    DueAt(table_.NextUsable(now, &in_flight_.starved));
     if (table_.AllFaulty())
       Warn("every worker says that it cannot, by its own fault");
   }
   if (waiting_ && noted_ && table_.NoneReached())
     Warn("no worker can be reached");
   // New requests may become late without any other event.
-  if (waiting_ && !window_.decided.messages.empty())
+  if (waiting_ && !in_flight_.decided.messages.empty())
     DueAt(now + table_.HedgeDelay());
   table_.GiveUpIdleStreams(now);
   BeginUploads();
-  return std::exchange(window_.decided, {});
+  return std::exchange(in_flight_.decided, {});
 }
 
 // Ensures that Decide is called by this time.
 void Fetcher::DueAt(MonotonicTime time) {
-  window_.decided.due = std::min(window_.decided.due, time);
+  in_flight_.decided.due = std::min(in_flight_.decided.due, time);
 }
 
 bool Fetcher::RouteAll(MonotonicTime now) {
   bool waits = false;
-  for (const std::shared_ptr<Step>& step : window_.steps)
+  for (const std::shared_ptr<Step>& step : in_flight_.steps)
     if (!step->pending.empty() && !step->spoilt) waits |= RouteStep(step, now);
   return waits;
 }
@@ -196,13 +196,13 @@ void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
     bool opened = false;
     const std::shared_ptr<WorkerStream>& stream =
         table_.StreamOf(worker, now, &opened);
-    if (opened) window_.decided.messages.push_back({.stream = stream});
+    if (opened) in_flight_.decided.messages.push_back({.stream = stream});
     step->pending.push_back(index);
     return;
   }
   row.pending = false;
   if (row.num_asked() > 0) {
-    ++window_.counters.hedged_rows;
+    ++in_flight_.counters.hedged_rows;
     row.again = Row::Again::kNo;
   } else {
     budget_.Asked(1);
@@ -213,10 +213,10 @@ void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
 }
 
 void Fetcher::BeginUploads() {
-  for (const std::shared_ptr<Step>& step : window_.steps) {
+  for (const std::shared_ptr<Step>& step : in_flight_.steps) {
     if (step->upload != Step::Upload::kDue || !step->complete()) continue;
     step->upload = Step::Upload::kUnderWay;
-    window_.decided.uploads.push_back(step);
+    in_flight_.decided.uploads.push_back(step);
   }
 }
 
@@ -227,7 +227,7 @@ void Fetcher::Unhedge(Row& row) {
 }
 
 void Fetcher::HedgeHead(MonotonicTime now) {
-  Step& step = *window_.steps.front();
+  Step& step = *in_flight_.steps.front();
   const Duration delay = table_.HedgeDelay();
   using Workers = HedgeBudget::Workers;
   Workers workers = Workers::kSilent;
@@ -263,7 +263,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
         continue;
       }
       row.again = Row::Again::kLate;
-      window_.MakePending(step, index);
+      in_flight_.MakePending(step, index);
     }
     row.asked_at = now;
     DueAt(now + delay);
@@ -272,13 +272,13 @@ void Fetcher::HedgeHead(MonotonicTime now) {
 
 // Warns once, until a worker delivers again, why the rows of a step wait.
 void Fetcher::Warn(std::string_view why) {
-  if (warned_at_ == window_.counters.rows) return;
-  for (const std::shared_ptr<Step>& step : window_.steps)
+  if (warned_at_ == in_flight_.counters.rows) return;
+  for (const std::shared_ptr<Step>& step : in_flight_.steps)
     for (size_t index = 0; index < step->rows.size(); ++index) {
       const Row& row = step->rows[index];
       if (row.settled()) continue;
-      warned_at_ = window_.counters.rows;
-      window_.decided.warning = fmt::format(
+      warned_at_ = in_flight_.counters.rows;
+      in_flight_.decided.warning = fmt::format(
           "epoch {} step {}: row {} (sample {}) and others wait: {}; workers: "
           "{}",
           step->epoch, step->step, step->globals[index], step->samples[index],
@@ -288,7 +288,7 @@ void Fetcher::Warn(std::string_view why) {
 }
 
 void Fetcher::CheckTimeout(MonotonicTime now) {
-  Step& step = *window_.steps.front();
+  Step& step = *in_flight_.steps.front();
   if (step.ready() || !step.error.ok()) return;
   if (head_since_ + config_.row_timeout <= now)
     step.error = TimeoutError();
@@ -307,14 +307,14 @@ void Fetcher::NoteLate(MonotonicTime now) {
     return;
   }
   noted_ = true;
-  const Step& step = *window_.steps.front();
-  window_.decided.note = fmt::format(
+  const Step& step = *in_flight_.steps.front();
+  in_flight_.decided.note = fmt::format(
       "epoch {} step {}: {} of {} rows have come; {}", step.epoch, step.step,
       step.done, step.rows.size(), table_.DescribeAll(step, now));
 }
 
 absl::Status Fetcher::TimeoutError() const {
-  const Step& step = *window_.steps.front();
+  const Step& step = *in_flight_.steps.front();
   if (step.complete())
     return DeadlineExceeded(
         "epoch {} step {}: not copied to its device in time", step.epoch,
@@ -333,7 +333,7 @@ absl::Status Fetcher::TimeoutError() const {
 
 void Fetcher::Break(WorkerStream& stream) {
   stream.broken = true;
-  window_.dirty = true;
+  in_flight_.dirty = true;
 }
 
 void Fetcher::Closed(WorkerStream& stream, const absl::Status& status,
@@ -349,8 +349,8 @@ void Fetcher::Looked(const std::string& address,
 }
 
 void Fetcher::CheckRefusal() {
-  if (window_.steps.empty()) return;
-  Step& head = *window_.steps.front();
+  if (in_flight_.steps.empty()) return;
+  Step& head = *in_flight_.steps.front();
   if (!head.error.ok() || head.complete()) return;
   if (const absl::Status refusal = table_.Refusal(); !refusal.ok())
     head.error = Annotate(

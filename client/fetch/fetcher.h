@@ -31,8 +31,8 @@
 #include "client/fetch/endpoint_table.h"
 #include "client/fetch/fetcher_config.h"
 #include "client/fetch/hedge_budget.h"
+#include "client/fetch/in_flight.h"
 #include "client/fetch/leases.h"
-#include "client/fetch/window.h"
 #include "client/fetch/worker_stream.h"
 #include "core/clock.h"
 #include "core/plan/job_shards.h"
@@ -49,10 +49,10 @@ class Fetcher {
 
   // The window: steps in order; the head is the next to be delivered.
   void AddStep(std::shared_ptr<Step> step, MonotonicTime now);
-  size_t num_steps() const { return window_.steps.size(); }
+  size_t num_steps() const { return in_flight_.steps.size(); }
   // Returns the bytes of client-supplied samples of the steps.
   uint64_t supplied_bytes() const;
-  const Step& head() const { return *window_.steps.front(); }
+  const Step& head() const { return *in_flight_.steps.front(); }
   // REQUIRES: head().complete().
   std::shared_ptr<Step> PopHead(MonotonicTime now);
   // Returns how many steps could be delivered now.
@@ -72,9 +72,9 @@ class Fetcher {
   // passed, sets its error (head().error).
   Decisions Decide(MonotonicTime now);
   // Returns the decisions so far; the next Decide returns them, too.
-  const Decisions& decided() const { return window_.decided; }
+  const Decisions& decided() const { return in_flight_.decided; }
   // Returns true once after an event that needs Decide.
-  bool TakeDirty() { return std::exchange(window_.dirty, false); }
+  bool TakeDirty() { return std::exchange(in_flight_.dirty, false); }
 
   // A message could not be sent: the stream gets no more requests until Closed.
   void Break(WorkerStream& stream);
@@ -91,7 +91,7 @@ class Fetcher {
   EndpointTable& table() { return table_; }
   const EndpointTable& table() const { return table_; }
 
-  const FetchCounters& counters() const { return window_.counters; }
+  const FetchCounters& counters() const { return in_flight_.counters; }
   // Returns how the newest rows came: "grpc", "shm", "cuda", or several with
   // "+".
   std::string transport() const;
@@ -115,7 +115,7 @@ class Fetcher {
   absl::Status TimeoutError() const;
 
   const FetcherConfig config_;
-  Window window_;
+  InFlight in_flight_;
   EndpointTable table_;
   Leases leases_;
   Deliveries deliveries_;

@@ -18,7 +18,7 @@ absl::StatusOr<bool> Leases::Opened(WorkerStream& stream,
   if (stream.retired) return false;
   if (stream.sharing.state != StreamSharing::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
-  window_.dirty = true;
+  in_flight_.dirty = true;
   if (config_.transport == Transport::kGrpc ||
       opened.memory_address().empty()) {
     SharingFailed(stream, Unimplemented("it takes no memory of consumers"));
@@ -35,15 +35,15 @@ void Leases::SharingReady(WorkerStream& stream) {
   const std::shared_ptr<WorkerStream>& shared =
       endpoints_.at(stream.worker).stream;
   if (shared.get() == &stream)
-    for (const std::shared_ptr<Step>& step : window_.steps)
+    for (const std::shared_ptr<Step>& step : in_flight_.steps)
       OfferMemory(shared, *step);
-  window_.dirty = true;
+  in_flight_.dirty = true;
 }
 
 void Leases::SharingFailed(WorkerStream& stream, const absl::Status& status) {
   const StreamSharing::State before =
       std::exchange(stream.sharing.state, StreamSharing::State::kNone);
-  window_.dirty = true;
+  in_flight_.dirty = true;
   if (!Forced() || stream.closed || stream.retired || !transport_error_.ok())
     return;
   // A worker that ends closes its streams too, which is no reason to give up.
@@ -92,13 +92,13 @@ void Leases::OfferMemory(const std::shared_ptr<WorkerStream>& stream,
       sharing.refused.contains(memory->id()))
     return;
   sharing.asked.insert(memory->id());
-  window_.decided.offers.push_back({stream, memory});
+  in_flight_.decided.offers.push_back({stream, memory});
 }
 
 void Leases::Shared(WorkerStream& stream, uint64_t memory_id,
                     const absl::Status& status) {
   stream.sharing.asked.erase(memory_id);
-  window_.dirty = true;
+  in_flight_.dirty = true;
   if (status.ok()) {
     stream.sharing.shared.insert(memory_id);
     stream.sharing.refused.erase(memory_id);
@@ -139,13 +139,13 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
 
 void Leases::WantMemory(const std::shared_ptr<Step>& step) {
   if (std::exchange(step->wants_memory, true)) return;
-  window_.decided.to_move.push_back(step);
+  in_flight_.decided.to_move.push_back(step);
 }
 
 bool Leases::NeedsToMove(const std::shared_ptr<Step>& step) const {
   const auto waits = [](const Row& row) { return row.pending && row.leased; };
-  return std::find(window_.steps.begin(), window_.steps.end(), step) !=
-             window_.steps.end() &&
+  return std::find(in_flight_.steps.begin(), in_flight_.steps.end(), step) !=
+             in_flight_.steps.end() &&
          std::any_of(step->rows.begin(), step->rows.end(), waits);
 }
 
@@ -166,18 +166,18 @@ std::optional<MovePiece> Leases::MoveToNewBuffer(
     const std::shared_ptr<Step>& step, BatchPool::Buffer* buffer) {
   // 1. A step that is gone, or that no row waits for any more, does not move.
   step->wants_memory = false;
-  window_.dirty = true;
+  in_flight_.dirty = true;
   if (!NeedsToMove(step)) return std::nullopt;
   // 2. The step gets the new memory.
   MovePiece piece{
-      .id = window_.next_group++,
+      .id = in_flight_.next_group++,
       .step = step,
       .indices = {},
       .mine = {},
       .from = std::exchange(step->memory,
                             std::make_shared<StepMemory>(std::move(*buffer))),
       .to = step->memory};
-  ++window_.counters.moved_steps;
+  ++in_flight_.counters.moved_steps;
   // 3. The old memory has leases, since a waiting row is leased: it is
   // quarantined, and its leases are stale.
   piece.from->quarantined = true;
@@ -247,7 +247,7 @@ void Leases::EndLease(WorkerStream& stream, OpenRequest& request) {
   if (!std::exchange(request.lease.lives, false)) return;
   StepMemory& memory = *request.lease.memory;
   --memory.leases;
-  window_.dirty = true;
+  in_flight_.dirty = true;
   if (memory.quarantined) {
     --stream.sharing.stale;
     if (memory.leases == 0) --quarantined_;
@@ -283,7 +283,7 @@ void Leases::SharingClosed(WorkerStream& stream) {
         return closed.get() == &stream;
       });
   if (kept > 0) --endpoints_.at(stream.worker).leased_streams;
-  window_.dirty = true;
+  in_flight_.dirty = true;
 }
 
 }  // namespace leat::client

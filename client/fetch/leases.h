@@ -47,7 +47,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/fetch/endpoint_table.h"
-#include "client/fetch/window.h"
+#include "client/fetch/in_flight.h"
 #include "client/fetch/worker_stream.h"
 #include "leat/v1/worker.pb.h"
 
@@ -56,8 +56,9 @@ namespace leat::client {
 class Leases {
  public:
   // All outlive this.
-  Leases(const FetcherConfig& config, EndpointTable* endpoints, Window* window)
-      : config_(config), endpoints_(*endpoints), window_(*window) {}
+  Leases(const FetcherConfig& config, EndpointTable* endpoints,
+         InFlight* in_flight)
+      : config_(config), endpoints_(*endpoints), in_flight_(*in_flight) {}
 
   // Takes the worker's first message; returns whether to open its memory
   // socket. If so, SharingReady or SharingFailed may follow, then
@@ -105,7 +106,7 @@ class Leases {
   // dropped.
   void Release(const std::shared_ptr<StepMemory>& memory) {
     if (memory && memory->quarantined)
-      window_.decided.released.push_back(memory);
+      in_flight_.decided.released.push_back(memory);
   }
   // The request's rows are no longer outstanding, but may still be written.
   void KeepLease(WorkerStream& stream, uint64_t request_id,
@@ -129,7 +130,7 @@ class Leases {
 
   const FetcherConfig& config_;
   EndpointTable& endpoints_;
-  Window& window_;
+  InFlight& in_flight_;
   // Closed streams with active leases.
   std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
   size_t quarantined_ = 0;  // buffers with active leases

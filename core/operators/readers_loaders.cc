@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/pipeline/operator_table.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 
 namespace leat {
@@ -81,7 +81,7 @@ OperatorInfo ArrayRecord() {
 
 TypesOr InferArrayRecord(Node* node, std::span<const ValueType>) {
   absl::StatusOr<ValueType> type =
-      ParseStoredType(ArgOf<std::string>(*node, "type"));
+      ParseFieldType(ArgOf<std::string>(*node, "type"));
   if (!type.ok()) return Annotate(type.status(), "argument \"type\"");
   return std::vector<ValueType>{*std::move(type)};
 }

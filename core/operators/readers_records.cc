@@ -10,7 +10,7 @@
 #include "core/pipeline/operator_table.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/plan/job.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 
 namespace leat {
@@ -50,7 +50,7 @@ TypesOr TypesOf(const Node& node, const char* fields) {
                            fields, wanted, kMaxFields);
   std::vector<ValueType> types;
   for (const std::string& text : texts) {
-    absl::StatusOr<ValueType> type = ParseStoredType(text);
+    absl::StatusOr<ValueType> type = ParseFieldType(text);
     if (!type.ok()) return Annotate(type.status(), "argument \"types\"");
     types.push_back(*std::move(type));
   }
@@ -122,7 +122,7 @@ TypesOr InferExternal(Node* node, Inputs) {
                            texts.size(), kMaxFields);
   std::vector<ValueType> types;
   for (const std::string& text : texts) {
-    absl::StatusOr<ValueType> type = ParseStoredType(text, OpenSizes::kAny);
+    absl::StatusOr<ValueType> type = ParseFieldType(text, OpenSizes::kAny);
     if (!type.ok()) return Annotate(type.status(), "argument \"types\"");
     types.push_back(*std::move(type));
   }

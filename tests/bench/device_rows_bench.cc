@@ -104,7 +104,7 @@ size_t PutBlocks(JpegDecoder& decoder, const Photo& photo, const JpegForm* form,
 }
 size_t PutCodes(JpegDecoder& decoder, const Photo& photo, const JpegForm* index,
                 Memory& memory) {
-  static WindowCodes& codes = *new WindowCodes;
+  static DeviceCodes& codes = *new DeviceCodes;
   if (!decoder.Open(photo.bytes(), index).ok()) return 0;
   const auto of = decoder.BlocksOf(photo.window, false);
   if (!of || !decoder.FindCodes(*of, &codes).value_or(false)) return 0;

@@ -160,7 +160,7 @@ Places WriteLmdb(const std::string& folder) {
   }
   CheckLmdb(mdb_txn_commit(transaction));
   mdb_env_close(env);
-  const std::shared_ptr<const StoredFile> file =
+  const std::shared_ptr<const StorageFile> file =
       ValueOrFail(StorageOf({}).Open(folder + "/data.mdb"));
   Places places;
   for (const LmdbValue& value : ValueOrFail(ListLmdb(*file, {})).values)

@@ -79,7 +79,7 @@ std::string CountsText() {
 bool CutOff(std::string_view file) {
   return file.find("\xff\xd9") != file.size() - 2;
 }
-void CountFile(std::span<const std::byte> file, const WindowCodes& codes) {
+void CountFile(std::span<const std::byte> file, const DeviceCodes& codes) {
   Counts& counts = Counted();
   const ScanLayout& layout = codes.layout;
   const uint64_t mcus = uint64_t{layout.columns} * layout.rows;
@@ -153,7 +153,7 @@ std::unique_ptr<const JpegForm> MadeByHost(const Decode& of) {
 
 // Returns the window from its codes. `leave`: an index, too.
 Made ByDevice(const Decode& of, const JpegForm* index, bool leave = false) {
-  static WindowCodes& codes = *new WindowCodes;
+  static DeviceCodes& codes = *new DeviceCodes;
   Made made;
   if (!of.decoder.Open(of.file, index).ok()) return made;
   if (leave) of.decoder.GrowSeekIndex();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files in memory: MemoryFile for functions that take a StoredFile, NamedFile
+// Files in memory: MemoryFile for functions that take a StorageFile, NamedFile
 // for those that take a path.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace leat::worker {
 
 // The bytes are in memory of exactly their size.
-class MemoryFile : public StoredFile {
+class MemoryFile : public StorageFile {
  public:
   explicit MemoryFile(std::string_view bytes)
       : bytes_(bytes.begin(), bytes.end()) {}

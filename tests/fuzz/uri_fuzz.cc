@@ -3,7 +3,7 @@
 // Texts by which jobs and indexes name files: URIs, and identities, which are
 // unchanged when they are written again.
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "tests/fuzz/target.h"
 #include "worker/source/storage/base/identity.h"
 #include "worker/source/storage/base/uri.h"
@@ -31,7 +31,7 @@ void Run(std::string_view bytes) {
     fuzz::Require(again.ok() && *again == *identity);
   }
   (void)HttpIdentity(text.size(), text, text);
-  (void)ParseStoredType(text);
+  (void)ParseFieldType(text);
 }
 
 std::vector<std::string> Seeds() {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/log.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
 #include "worker/sample/stored_bytes.h"

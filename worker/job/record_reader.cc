@@ -7,7 +7,7 @@
 #include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/observe/stages.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
 #include "worker/job/numbered_source.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 
 namespace leat::worker {
 namespace {

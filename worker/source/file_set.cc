@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kNoTimeYet = std::numeric_limits<int64_t>::min();
 
 // Returns when a local file was last written.
-absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
+absl::StatusOr<int64_t> TimeOf(const StorageFile& file) {
   ASSIGN_OR_RETURN(const Identity identity,
                    ParseIdentity(file.identity(), file.name()));
   int64_t ns = kNoTimeYet;
@@ -64,7 +64,7 @@ std::string FileSet::Uri(size_t i) const {
   return root_.empty() ? std::string(name(i)) : JoinUri(root_, name(i));
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
+absl::StatusOr<std::shared_ptr<const StorageFile>> FileSet::Open(
     const Storage& storage, size_t i) const {
   const std::string uri = Uri(i);
   // A list may name files anywhere; of those outside it, the dataset's folder

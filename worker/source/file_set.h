@@ -45,8 +45,8 @@ class FileSet {
   // that did not keep times (own_copy.h), its size must be the identity's, and
   // its time the one that this object saw first. Files of other folders must be
   // those that were listed. kFailedPrecondition: it has changed (names both).
-  absl::StatusOr<std::shared_ptr<const StoredFile>> Open(const Storage& storage,
-                                                         size_t i) const;
+  absl::StatusOr<std::shared_ptr<const StorageFile>> Open(
+      const Storage& storage, size_t i) const;
   // Hashes names, sizes and identities from `begin`, in order.
   void UpdateHash(Sha256* hash, size_t begin = 0) const;
   void ShrinkToFit();

@@ -9,7 +9,7 @@
 namespace leat::worker {
 
 stored::v1::RecordFile RecordFileOf(std::string_view uri,
-                                    const StoredFile& file) {
+                                    const StorageFile& file) {
   stored::v1::RecordFile record;
   record.set_uri(std::string(uri));
   record.set_bytes(file.size());

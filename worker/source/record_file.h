@@ -17,12 +17,12 @@
 
 namespace leat::worker {
 
-using OpenedFile = std::shared_ptr<const StoredFile>;
+using OpenedFile = std::shared_ptr<const StorageFile>;
 
 // Returns the entry in an index. `uri` is what was opened, since names are
 // redacted.
 stored::v1::RecordFile RecordFileOf(std::string_view uri,
-                                    const StoredFile& file);
+                                    const StorageFile& file);
 
 // Opens the file that an index names. kFailedPrecondition: it changed since
 // (names both). Of a local file only the size is compared, as hosts may have

@@ -23,7 +23,7 @@ constexpr uint64_t kMaxHashedBytes = 32 << 20;
 
 absl::StatusOr<std::string> ReadText(const SourceLimits& limits,
                                      const std::string& uri,
-                                     const StoredFile& file,
+                                     const StorageFile& file,
                                      uint64_t max_bytes) {
   ASSIGN_OR_RETURN(std::string text, ReadWhole(file, max_bytes));
   if (StorageWatcher* const watcher = StorageOf(limits).watcher();
@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ReadText(const SourceLimits& limits,
 }
 
 absl::Status NoteText(const SourceLimits& limits, const std::string& uri,
-                      const StoredFile& file) {
+                      const StorageFile& file) {
   if (StorageOf(limits).watcher() == nullptr || file.size() > kMaxHashedBytes)
     return absl::OkStatus();
   return ReadText(limits, uri, file, kMaxHashedBytes).status();

@@ -16,11 +16,11 @@ const Storage& StorageOf(const SourceLimits& limits);
 // the storage gets its hash. kResourceExhausted: larger than `max_bytes`.
 absl::StatusOr<std::string> ReadText(const SourceLimits& limits,
                                      const std::string& uri,
-                                     const StoredFile& file,
+                                     const StorageFile& file,
                                      uint64_t max_bytes);
 // For callers that read a text in pieces: a watcher gets its hash, too, unless
 // it is so large that hashing would take long.
 absl::Status NoteText(const SourceLimits& limits, const std::string& uri,
-                      const StoredFile& file);
+                      const StorageFile& file);
 
 }  // namespace leat::worker

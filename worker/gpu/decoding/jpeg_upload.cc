@@ -91,7 +91,7 @@ constexpr uint32_t kLeastSegmentBytes = 512;
 // of two that has the codes of 16 MCUs, on average. Of 500 photos, the last
 // segment to change did so in the fourth pass; with a quarter of the length, in
 // the seventeenth.
-uint32_t SegmentBytesOf(const WindowCodes& codes) {
+uint32_t SegmentBytesOf(const DeviceCodes& codes) {
   const uint64_t mcus =
       uint64_t{codes.layout.columns} * uint64_t{codes.layout.rows};
   uint32_t bytes = kLeastSegmentBytes;
@@ -99,7 +99,7 @@ uint32_t SegmentBytesOf(const WindowCodes& codes) {
   return bytes;
 }
 
-uint32_t SegmentsOf(const WindowCodes& codes) {
+uint32_t SegmentsOf(const DeviceCodes& codes) {
   if (!codes.runs.empty()) return 0;
   const size_t bytes = SegmentBytesOf(codes);
   return static_cast<uint32_t>((codes.data.size() + bytes - 1) / bytes);
@@ -108,7 +108,7 @@ uint32_t SegmentsOf(const WindowCodes& codes) {
 // The tables of a file, each once: Cb and Cr usually have the same.
 class DistinctTables {
  public:
-  explicit DistinctTables(const WindowCodes& codes) {
+  explicit DistinctTables(const DeviceCodes& codes) {
     for (size_t i = 0; i < codes.layout.components; ++i) {
       IndexOf(codes.dc[i]);
       IndexOf(codes.ac[i]);
@@ -134,7 +134,7 @@ class DistinctTables {
 // The parts of a payload of codes: where they begin, and where the last one
 // ends.
 struct CodesParts {
-  explicit CodesParts(const WindowCodes& codes)
+  explicit CodesParts(const DeviceCodes& codes)
       : tables(JpegAligned(kSteps + kStepsBytes)),
         runs(tables + DistinctTables(codes).bytes()),
         data(JpegAligned(runs + codes.runs.size() * sizeof(CodeRun))),
@@ -179,11 +179,11 @@ uint64_t CodesImageBytes(const BlockWindow& window, size_t file_bytes) {
          JpegAligned((file_bytes / kLeastSegmentBytes + 1) * kBytes);
 }
 
-size_t CodesPayloadBytes(const WindowCodes& codes) {
+size_t CodesPayloadBytes(const DeviceCodes& codes) {
   return CodesParts(codes).end;
 }
 
-void WriteCodesPayload(const WindowCodes& codes, const CodesAddresses& at,
+void WriteCodesPayload(const DeviceCodes& codes, const CodesAddresses& at,
                        std::byte* to) {
   const CodesParts parts(codes);
   DeviceScan scan{
@@ -218,7 +218,7 @@ void WriteCodesPayload(const WindowCodes& codes, const CodesAddresses& at,
   std::ranges::copy(std::as_bytes(codes.data), to + parts.data);
 }
 
-DeviceJpeg DescribeCodes(const WindowCodes& codes, const CodesAddresses& at) {
+DeviceJpeg DescribeCodes(const DeviceCodes& codes, const CodesAddresses& at) {
   DeviceJpeg of =
       DescribeWindow(codes.window, at.image, PixelAndBlockBytes(codes.window));
   of.code = BlockCode::kPlain;

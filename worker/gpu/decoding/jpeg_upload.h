@@ -21,7 +21,7 @@
 #include "worker/gpu/device/address.h"
 #include "worker/gpu/layout/jpeg_descriptor.h"
 #include "worker/image/jpeg/forms/block_reader.h"
-#include "worker/image/jpeg/forms/window_codes.h"
+#include "worker/image/jpeg/forms/device_codes.h"
 
 namespace leat::worker {
 
@@ -51,10 +51,10 @@ struct CodesAddresses {
 
 // The same for codes.
 uint64_t CodesImageBytes(const BlockWindow& window, size_t file_bytes);
-size_t CodesPayloadBytes(const WindowCodes& codes);
-void WriteCodesPayload(const WindowCodes& codes, const CodesAddresses& at,
+size_t CodesPayloadBytes(const DeviceCodes& codes);
+void WriteCodesPayload(const DeviceCodes& codes, const CodesAddresses& at,
                        std::byte* to);
-DeviceJpeg DescribeCodes(const WindowCodes& codes, const CodesAddresses& at);
+DeviceJpeg DescribeCodes(const DeviceCodes& codes, const CodesAddresses& at);
 
 // True if the kernels' bodies, run on this host, make the same pixels as the
 // loaded libjpeg, for small pictures of every kind that they are given. Checked

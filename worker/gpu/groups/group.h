@@ -44,8 +44,8 @@
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/resources/slot.h"
 #include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/jpeg/forms/device_codes.h"
 #include "worker/image/jpeg/forms/keeper.h"
-#include "worker/image/jpeg/forms/window_codes.h"
 #include "worker/image/program/row_program.h"
 
 namespace leat::worker {
@@ -58,12 +58,12 @@ class GpuThread final : public ImageThread {
   using ImageThread::ImageThread;
   FusedScratch& fused() { return fused_; }
   JpegBlocks& blocks() { return blocks_; }
-  WindowCodes& codes() { return codes_; }
+  DeviceCodes& codes() { return codes_; }
 
  private:
   FusedScratch fused_;
   JpegBlocks blocks_;
-  WindowCodes codes_;
+  DeviceCodes codes_;
 };
 
 // A pipeline, ready for GPUs and for the CPU. Immutable.
@@ -252,9 +252,9 @@ class GpuGroup final : public KernelGroup {
   // `image`: the address at which the pixels are made.
   Sent SendCodes(size_t row, const StoredRect& window,
                  std::span<const std::byte> file, DeviceAddress image,
-                 const WindowCodes& codes, RowPixels* pixels);
+                 const DeviceCodes& codes, RowPixels* pixels);
   // Takes room for the index that the kernels are to leave, if there is any.
-  LeftIndex TakeLeft(const WindowCodes& codes, std::span<const std::byte> file);
+  LeftIndex TakeLeft(const DeviceCodes& codes, std::span<const std::byte> file);
   absl::StatusOr<Sent> SendBlocks(const BlockWindow& of,
                                   const StoredRect& window, DeviceAddress image,
                                   size_t file_bytes, GpuThread* thread,

@@ -66,7 +66,7 @@ absl::StatusOr<GpuGroup::Sent> GpuGroup::SendJpeg(
 GpuGroup::Sent GpuGroup::SendCodes(size_t row, const StoredRect& window,
                                    std::span<const std::byte> file,
                                    DeviceAddress image,
-                                   const WindowCodes& codes,
+                                   const DeviceCodes& codes,
                                    RowPixels* pixels) {
   const size_t bytes = CodesPayloadBytes(codes);
   const std::optional<size_t> at = TakePixels(bytes);
@@ -88,7 +88,7 @@ GpuGroup::Sent GpuGroup::SendCodes(size_t row, const StoredRect& window,
   return Sent::kYes;
 }
 
-LeftIndex GpuGroup::TakeLeft(const WindowCodes& codes,
+LeftIndex GpuGroup::TakeLeft(const DeviceCodes& codes,
                              std::span<const std::byte> file) {
   const uint32_t rows = codes.window.end_row;
   const std::optional<size_t> at =

@@ -104,11 +104,11 @@ size_t NumValues(const CheckedGraph& graph);
 // Sets the reader's outputs in `input` as values, from values[nodes] on.
 // `copies` holds copies of unaligned fields, in the row's working memory.
 // kDataLoss: a field does not have its type. Others: of WorkingMemory::Reserve.
-absl::Status SetStoredValues(const RowInput& input,
-                             std::span<const ValueType> types, size_t nodes,
-                             std::vector<Tensor>* values,
-                             std::vector<std::vector<std::byte>>* copies,
-                             WorkingMemory* memory);
+absl::Status SetInputValues(const RowInput& input,
+                            std::span<const ValueType> types, size_t nodes,
+                            std::vector<Tensor>* values,
+                            std::vector<std::vector<std::byte>>* copies,
+                            WorkingMemory* memory);
 
 // Returns the steps of a graph, each after those that it needs; every node
 // except the reader is in exactly one. `fuse` as in RowProgram::Compile.

@@ -90,8 +90,8 @@ class Execution {
     row_.damaged.clear();
   }
   absl::Status Store() {
-    return SetStoredValues(input_, program_.stored, program_.places.size(),
-                           &row_.values, &row_.copies, &scratch_);
+    return SetInputValues(input_, program_.stored, program_.places.size(),
+                          &row_.values, &row_.copies, &scratch_);
   }
 
   absl::Status DrawInto(const RandomNode& random, NodeDraw* draw) {

@@ -104,7 +104,7 @@ class NumberFile {
 
   std::string dataset_;
   uint64_t samples_;
-  std::shared_ptr<const StoredFile> file_;
+  std::shared_ptr<const StorageFile> file_;
   DType dtype_ = DType::kInt64;
   uint64_t begin_ = 0, count_ = 0;
 };

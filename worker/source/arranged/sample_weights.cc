@@ -32,7 +32,7 @@ double WeightAt(DType dtype, const std::byte* at) {
 absl::StatusOr<std::vector<uint32_t>> ReadWeightFile(
     const std::string& uri, const std::string& name, uint64_t samples,
     const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> file,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> file,
                    StorageOf(limits).Open(uri));
   ASSIGN_OR_RETURN(const NumpyHeader header,
                    ReadNumpyHeader(*file, NumpyElements::kFloat64Too));

@@ -28,7 +28,7 @@ struct ArrayRecordFooter {
 };
 
 // kDataLoss: not written to its end, or malformed; names the file.
-absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StoredFile& file,
+absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StorageFile& file,
                                                         uint64_t max_bytes);
 
 // Have the contracts of SourceFormat. kNotFound: no records in all files.

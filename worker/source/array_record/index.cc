@@ -59,7 +59,7 @@ absl::StatusOr<Fields> ParseFields(std::span<const std::byte> bytes) {
   return fields;
 }
 
-absl::StatusOr<uint64_t> FooterOffset(const StoredFile& file) {
+absl::StatusOr<uint64_t> FooterOffset(const StorageFile& file) {
   if (file.size() < 2 * kRiegeliBlock || file.size() % kRiegeliBlock != 0)
     return DataLoss(
         "{} bytes, want some blocks of 65536: no ArrayRecord file, or not "
@@ -154,7 +154,7 @@ struct Listed {
 
 }  // namespace
 
-absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StoredFile& file,
+absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StorageFile& file,
                                                         uint64_t max_bytes) {
   const auto read = [&]() -> absl::StatusOr<ArrayRecordFooter> {
     ASSIGN_OR_RETURN(const uint64_t offset, FooterOffset(file));

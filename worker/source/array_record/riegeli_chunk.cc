@@ -27,7 +27,7 @@ uint64_t U64(const std::byte* at) {
 
 // Reads `into` from `*at` on without the headers of blocks, in one read of the
 // file, and moves `*at` past it.
-absl::Status ReadAcross(const StoredFile& file, uint64_t* at,
+absl::Status ReadAcross(const StorageFile& file, uint64_t* at,
                         std::vector<std::byte>* into) {
   uint64_t physical = 0;
   const auto each_piece = [&](const auto& use) {
@@ -161,7 +161,7 @@ absl::StatusOr<RiegeliRecords> Decode(std::span<const std::byte> data,
 
 }  // namespace
 
-absl::StatusOr<RiegeliRecords> ReadRiegeliChunk(const StoredFile& file,
+absl::StatusOr<RiegeliRecords> ReadRiegeliChunk(const StorageFile& file,
                                                 uint64_t begin,
                                                 uint64_t max_bytes) {
   uint64_t at = begin;

@@ -39,8 +39,8 @@ struct RiegeliRecords {
 // malformed, or a wrong hash; kUnimplemented: a chunk that is transposed or
 // compressed by Snappy; kResourceExhausted: over `max_bytes` stored or
 // unpacked. Messages do not name the file; errors of reading are those of
-// StoredFile::ReadAt.
-absl::StatusOr<RiegeliRecords> ReadRiegeliChunk(const StoredFile& file,
+// StorageFile::ReadAt.
+absl::StatusOr<RiegeliRecords> ReadRiegeliChunk(const StorageFile& file,
                                                 uint64_t begin,
                                                 uint64_t max_bytes);
 

@@ -8,7 +8,7 @@
 
 #include "core/hash.h"
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/array_record/array_record.h"
@@ -27,7 +27,7 @@ constexpr size_t kOpenFiles = 256;
 constexpr size_t kKeptChunks = 4096;
 
 struct OpenFile {
-  std::shared_ptr<const StoredFile> file;
+  std::shared_ptr<const StorageFile> file;
   uint64_t bytes() const { return 1; }
 };
 
@@ -192,7 +192,7 @@ absl::StatusOr<StoredSample> ArrayRecordSource::Read(uint64_t sample) const {
 absl::StatusOr<std::unique_ptr<Source>> OpenArrayRecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const std::string text, TextArg(reader, "type", "encoded"));
-  ASSIGN_OR_RETURN(ValueType type, ParseStoredType(text));
+  ASSIGN_OR_RETURN(ValueType type, ParseFieldType(text));
   return Loaded(std::make_unique<ArrayRecordSource>(std::move(type), limits),
                 reader.op, reader, blob);
 }

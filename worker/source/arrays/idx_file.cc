@@ -141,7 +141,7 @@ absl::StatusOr<IdxHeader> ParseIdxHeader(std::span<const std::byte> head,
   return header;
 }
 
-absl::StatusOr<IdxHeader> InspectIdx(const StoredFile& file,
+absl::StatusOr<IdxHeader> InspectIdx(const StorageFile& file,
                                      const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const bool gzip, IsGzip(file));
   if (gzip) {
@@ -161,7 +161,7 @@ absl::StatusOr<IdxHeader> InspectIdx(const StoredFile& file,
   return header;
 }
 
-absl::StatusOr<SampleBytes> LoadIdx(const StoredFile& file,
+absl::StatusOr<SampleBytes> LoadIdx(const StorageFile& file,
                                     const IdxHeader& header,
                                     const SourceLimits& limits) {
   RETURN_IF_ERROR(WantUnpacked(header, file.name(), limits));

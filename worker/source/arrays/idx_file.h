@@ -51,12 +51,12 @@ absl::StatusOr<IdxHeader> ParseIdxHeader(std::span<const std::byte> head,
 // Returns the header of a file whose length matches it exactly; a gzipped file
 // is decompressed to check this. kResourceExhausted: that exceeds
 // max_unpacked_bytes. kDataLoss: of another length, or damaged.
-absl::StatusOr<IdxHeader> InspectIdx(const StoredFile& file,
+absl::StatusOr<IdxHeader> InspectIdx(const StorageFile& file,
                                      const SourceLimits& limits);
 
 // Returns the elements, little-endian. kDataLoss: it has another header, or is
 // damaged. kResourceExhausted: over max_unpacked_bytes.
-absl::StatusOr<SampleBytes> LoadIdx(const StoredFile& file,
+absl::StatusOr<SampleBytes> LoadIdx(const StorageFile& file,
                                     const IdxHeader& header,
                                     const SourceLimits& limits);
 

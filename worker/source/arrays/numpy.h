@@ -25,9 +25,9 @@
 namespace leat::worker {
 
 // Returns the header of `file`, checked against its size. Errors: as
-// ParseNumpyHeader and StoredFile::ReadAt; names the file.
+// ParseNumpyHeader and StorageFile::ReadAt; names the file.
 absl::StatusOr<NumpyHeader> ReadNumpyHeader(
-    const StoredFile& file, NumpyElements wanted = NumpyElements::kOfTensors);
+    const StorageFile& file, NumpyElements wanted = NumpyElements::kOfTensors);
 
 // Has the contract of SourceFormat::build. kInvalidArgument: not exactly one of
 // files, path and array. kNotFound: no file matches the pattern (shows it), or

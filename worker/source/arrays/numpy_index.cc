@@ -212,7 +212,7 @@ absl::StatusOr<std::string> BlobOf(const Node& reader, const Wanted& wanted,
 
 }  // namespace
 
-absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StoredFile& file,
+absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StorageFile& file,
                                             NumpyElements wanted_elements) {
   const auto read = [&]() -> absl::StatusOr<NumpyHeader> {
     std::vector<std::byte> bytes(std::min<uint64_t>(file.size(), kFirstRead));

@@ -71,7 +71,7 @@ class NumpySource final : public FormatSource {
   absl::Status AddFile(const stored::v1::NumpyFile& proto);
   absl::Status LoadRows(const Shape& shape);
   Shape ShapeOf(uint64_t sample) const;
-  absl::StatusOr<std::shared_ptr<const StoredFile>> Open(size_t index) const;
+  absl::StatusOr<std::shared_ptr<const StorageFile>> Open(size_t index) const;
 
   const Storage& storage_;
   const uint64_t max_file_bytes_;
@@ -85,7 +85,7 @@ class NumpySource final : public FormatSource {
   std::vector<int64_t> shapes_;  // one after the other, if ragged_
   // The one file whose rows are samples, if rows_, after its first use.
   struct Held {
-    std::shared_ptr<const StoredFile> file;
+    std::shared_ptr<const StorageFile> file;
     uint64_t bytes() const { return 0; }
   };
   mutable ShardCache<Held> array_{0, 1};
@@ -173,7 +173,7 @@ Shape NumpySource::ShapeOf(uint64_t sample) const {
   return Shape(begin, begin + static_cast<ptrdiff_t>(rank));
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> NumpySource::Open(
+absl::StatusOr<std::shared_ptr<const StorageFile>> NumpySource::Open(
     size_t index) const {
   if (!rows_) return files_.Open(storage_, index);
   ASSIGN_OR_RETURN(

@@ -95,7 +95,7 @@ struct CocoFile {
 // names the place (the byte, the record's id, the field), the value and what
 // was expected. kResourceExhausted: the file or the kept data exceeds
 // max_index_bytes. kCancelled. No message names the file.
-absl::StatusOr<CocoFile> ParseCoco(const StoredFile& file,
+absl::StatusOr<CocoFile> ParseCoco(const StorageFile& file,
                                    const CocoOptions& options,
                                    const SourceLimits& limits);
 

@@ -24,7 +24,7 @@ constexpr size_t kWindow = size_t{1} << 20;
 // The file's bytes, one after the other.
 class Feed {
  public:
-  Feed(const StoredFile& file, const SourceLimits& limits)
+  Feed(const StorageFile& file, const SourceLimits& limits)
       : file_(file), limits_(limits), window_(kWindow) {}
 
   bool done() { return at_ == end_ && !Fill(); }
@@ -46,7 +46,7 @@ class Feed {
     return true;
   }
 
-  const StoredFile& file_;
+  const StorageFile& file_;
   const SourceLimits& limits_;
   std::vector<char> window_;
   size_t at_ = 0, end_ = 0;
@@ -249,7 +249,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-absl::StatusOr<CocoFile> ParseCoco(const StoredFile& file,
+absl::StatusOr<CocoFile> ParseCoco(const StorageFile& file,
                                    const CocoOptions& options,
                                    const SourceLimits& limits) {
   if (file.size() > limits.max_index_bytes)

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/array_record/array_record.h"
@@ -89,7 +89,7 @@ OwnName OwnNameOf(std::string_view op) {
                                         : OwnName(nullptr);
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
+absl::StatusOr<std::shared_ptr<const StorageFile>> OpenFirst(
     const Texts& paths, bool (*is_own)(std::string_view),
     const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const ListedFile first,
@@ -142,7 +142,7 @@ class TarFields {
   int images_ = 0;  // of the sample
 };
 
-absl::StatusOr<Fields> FieldsOfTar(const StoredFile& file,
+absl::StatusOr<Fields> FieldsOfTar(const StorageFile& file,
                                    const SourceLimits& limits) {
   TarFields found;
   RETURN_IF_ERROR(WalkTar(file, limits.cancelled, [&](const TarMember& member) {
@@ -213,7 +213,7 @@ absl::StatusOr<Fields> FieldsOfExample(std::span<const std::byte> example) {
   return fields;
 }
 
-absl::StatusOr<Fields> FieldsOfTfrecord(const StoredFile& file) {
+absl::StatusOr<Fields> FieldsOfTfrecord(const StorageFile& file) {
   std::array<std::byte, kTfrecordHeader> header{};
   RETURN_IF_ERROR(file.ReadAt(0, header));
   absl::StatusOr<uint32_t> size = TfrecordSize(header, file.size());
@@ -242,19 +242,19 @@ std::string TypeOfColumn(const ParquetColumn& column) {
                      column.name.find("img") != std::string::npos ||
                      EndsWithOneOf(column.name, kImageEndings));
     const std::string text = is_image ? "encoded" : "bytes";
-    return CheckParquetType(column, *ParseStoredType(text)).ok() ? text : "";
+    return CheckParquetType(column, *ParseFieldType(text)).ok() ? text : "";
   }
   for (const char* name :
        {"bool", "uint8", "int32", "int64", "float16", "float32"}) {
     const std::string text =
         std::string(name) + (column.lists == 1 ? "[?]" : "");
-    const absl::StatusOr<ValueType> type = ParseStoredType(text);
+    const absl::StatusOr<ValueType> type = ParseFieldType(text);
     if (type.ok() && CheckParquetType(column, *type).ok()) return text;
   }
   return "";
 }
 
-absl::StatusOr<Fields> FieldsOfParquet(const StoredFile& file,
+absl::StatusOr<Fields> FieldsOfParquet(const StorageFile& file,
                                        const SourceLimits& limits,
                                        Texts* left_out) {
   ASSIGN_OR_RETURN(const ParquetLibrary* const library, LoadParquetLibrary());
@@ -302,7 +302,7 @@ absl::StatusOr<Texts> ColumnsOfMds(const std::string& folder,
 }
 
 // Returns "encoded" or "bytes".
-absl::StatusOr<std::string> TypeOfArrayRecord(const StoredFile& file) {
+absl::StatusOr<std::string> TypeOfArrayRecord(const StorageFile& file) {
   ASSIGN_OR_RETURN(const ArrayRecordFooter footer,
                    ReadArrayRecordFooter(file, kMaxFirstRecord));
   if (footer.records == 0) return "bytes";

@@ -58,7 +58,7 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 }
 
 // Returns the file's first bytes, at most `most`.
-absl::StatusOr<std::vector<std::byte>> HeadOf(const StoredFile& file,
+absl::StatusOr<std::vector<std::byte>> HeadOf(const StorageFile& file,
                                               uint64_t most) {
   std::vector<std::byte> head(std::min(file.size(), most));
   RETURN_IF_ERROR(file.ReadAt(0, head));
@@ -162,7 +162,7 @@ FolderFormat FormatOfNameless(const std::string& uri,
 
 }  // namespace
 
-absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file) {
+absl::StatusOr<std::string> FormatOfBytes(const StorageFile& file) {
   ASSIGN_OR_RETURN(const auto head, HeadOf(file, kTarBlock));
   const std::string_view text = TextOf(head);
   if (text.starts_with("PAR1")) return "parquet";
@@ -190,7 +190,7 @@ absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file) {
   return "";
 }
 
-absl::StatusOr<std::string> FormatOfLength(const StoredFile& file) {
+absl::StatusOr<std::string> FormatOfLength(const StorageFile& file) {
   static constexpr std::array<int, 1> kCifar10 = {9};
   static constexpr std::array<int, 2> kCifar100 = {19, 99};
   ASSIGN_OR_RETURN(const auto head, HeadOf(file, 8 * (2 + kCifarImage)));

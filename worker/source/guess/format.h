@@ -18,12 +18,12 @@ namespace leat::worker {
 
 // Returns "webdataset" for a tar archive, "files" for an image; empty: its
 // bytes reveal nothing. kInvalidArgument: it is of a kind that no reader takes
-// (names it). Others as StoredFile::ReadAt.
-absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file);
+// (names it). Others as StorageFile::ReadAt.
+absl::StatusOr<std::string> FormatOfBytes(const StorageFile& file);
 
 // Does the same for bytes without a magic number, such as idx and CIFAR, if the
 // length and the first values fit. A name that reveals a format counts more.
-absl::StatusOr<std::string> FormatOfLength(const StoredFile& file);
+absl::StatusOr<std::string> FormatOfLength(const StorageFile& file);
 
 struct FolderFormat {
   std::string format;

@@ -54,7 +54,7 @@ class Prober {
   Prober(const LmdbKind& kind, const SourceLimits& limits)
       : kind_(kind), limits_(limits) {}
 
-  absl::Status Probe(const StoredFile& file,
+  absl::Status Probe(const StorageFile& file,
                      const std::vector<LmdbValue>& values) {
     const uint64_t probes = std::min<uint64_t>(kProbes, values.size());
     for (uint64_t i = 0; i < probes; ++i) {
@@ -140,7 +140,7 @@ absl::Status LmdbValueTooLarge(std::string_view file, const LmdbValue& where,
                            where.bytes, limits.max_file_bytes);
 }
 
-absl::StatusOr<LmdbBytes> ReadLmdbValue(const StoredFile& file,
+absl::StatusOr<LmdbBytes> ReadLmdbValue(const StorageFile& file,
                                         const LmdbValue& where,
                                         const SourceLimits& limits) {
   if (where.bytes > limits.max_file_bytes)

@@ -37,7 +37,7 @@ absl::Status LmdbValueTooLarge(std::string_view file, const LmdbValue& where,
                                const SourceLimits& limits);
 
 // kResourceExhausted: over max_file_bytes.
-absl::StatusOr<LmdbBytes> ReadLmdbValue(const StoredFile& file,
+absl::StatusOr<LmdbBytes> ReadLmdbValue(const StorageFile& file,
                                         const LmdbValue& where,
                                         const SourceLimits& limits);
 

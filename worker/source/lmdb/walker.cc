@@ -69,7 +69,7 @@ struct Meta {
   uint16_t flags = 0;
 };
 
-absl::StatusOr<Meta> ReadMeta(const StoredFile& file, uint64_t offset) {
+absl::StatusOr<Meta> ReadMeta(const StorageFile& file, uint64_t offset) {
   std::array<std::byte, kMetaEnd> page;
   if (offset > file.size() || file.size() - offset < page.size())
     return DataLoss("{}: {} bytes end in the meta page at {}", file.name(),
@@ -101,7 +101,7 @@ absl::StatusOr<Meta> ReadMeta(const StoredFile& file, uint64_t offset) {
   return meta;
 }
 
-absl::StatusOr<Meta> NewestMeta(const StoredFile& file) {
+absl::StatusOr<Meta> NewestMeta(const StorageFile& file) {
   ASSIGN_OR_RETURN(const Meta first, ReadMeta(file, 0));
   ASSIGN_OR_RETURN(const Meta second, ReadMeta(file, first.page_bytes));
   if (first.page_bytes != second.page_bytes)
@@ -125,7 +125,7 @@ struct Page {
 
 class Walker {
  public:
-  Walker(const StoredFile& file, const Meta& meta, const SourceLimits& limits)
+  Walker(const StorageFile& file, const Meta& meta, const SourceLimits& limits)
       : file_(file),
         meta_(meta),
         limits_(limits),
@@ -277,7 +277,7 @@ class Walker {
     return first * meta_.page_bytes + kHeader;
   }
 
-  const StoredFile& file_;
+  const StorageFile& file_;
   const Meta meta_;
   const SourceLimits& limits_;
   const uint64_t pages_;  // of the file, whole ones
@@ -290,7 +290,7 @@ class Walker {
 
 }  // namespace
 
-absl::StatusOr<LmdbListing> ListLmdb(const StoredFile& file,
+absl::StatusOr<LmdbListing> ListLmdb(const StorageFile& file,
                                      const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const Meta meta, NewestMeta(file));
   LmdbListing listing{.transaction = meta.transaction, .values = {}};
@@ -303,7 +303,7 @@ absl::StatusOr<LmdbListing> ListLmdb(const StoredFile& file,
   return listing;
 }
 
-absl::StatusOr<uint64_t> LmdbTransaction(const StoredFile& file) {
+absl::StatusOr<uint64_t> LmdbTransaction(const StorageFile& file) {
   ASSIGN_OR_RETURN(const Meta meta, NewestMeta(file));
   return meta.transaction;
 }

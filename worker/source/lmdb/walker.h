@@ -7,7 +7,7 @@
 // the file, a page is visited at most once, and the depth is bounded, so that
 // damage is an error that names the page. Nothing is locked or written. A
 // writer that commits meanwhile changes the file's identity, which the reader
-// notices (StoredFile).
+// notices (StorageFile).
 //
 // Supports files of 64-bit little-endian machines, format version 1, whose
 // unnamed database has one value per key: the kind that Caffe, Caffe2 and DALI
@@ -39,11 +39,11 @@ struct LmdbListing {
 // kDataLoss: not LMDB, damaged, or cut off. kFailedPrecondition: of another
 // machine, version or kind, or it changed meanwhile (names both).
 // kResourceExhausted: over max_files values. kCancelled.
-absl::StatusOr<LmdbListing> ListLmdb(const StoredFile& file,
+absl::StatusOr<LmdbListing> ListLmdb(const StorageFile& file,
                                      const SourceLimits& limits);
 
 // Returns the newest transaction, to check whether a file is still the listed
 // one.
-absl::StatusOr<uint64_t> LmdbTransaction(const StoredFile& file);
+absl::StatusOr<uint64_t> LmdbTransaction(const StorageFile& file);
 
 }  // namespace leat::worker

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/pipeline/shape_inference.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 
 namespace leat::worker {

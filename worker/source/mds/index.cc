@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<ValueType>> TypesOf(
   return types;
 }
 
-absl::Status CheckWhole(const StoredFile& file, const MdsFile& info) {
+absl::Status CheckWhole(const StorageFile& file, const MdsFile& info) {
   const bool known = std::any_of(
       info.hashes.begin(), info.hashes.end(), [](const std::string& hash) {
         return IsKnownHash(std::string_view(hash).substr(0, hash.find(':')));

@@ -20,7 +20,7 @@ constexpr size_t kMaxOutput = 1 << 30;  // per call of zlib
 }  // namespace
 
 struct GzipReader::State {
-  explicit State(const StoredFile& stored) : file(stored) {}
+  explicit State(const StorageFile& stored) : file(stored) {}
 
   // Reads the next bytes of the file. REQUIRES: none are left.
   absl::Status Refill() {
@@ -33,7 +33,7 @@ struct GzipReader::State {
     return absl::OkStatus();
   }
 
-  const StoredFile& file;
+  const StorageFile& file;
   uint64_t offset = 0;  // in the file: read so far
   std::vector<std::byte> chunk;
   z_stream zlib = {};
@@ -41,14 +41,14 @@ struct GzipReader::State {
   bool in_member = false;
 };
 
-absl::StatusOr<bool> IsGzip(const StoredFile& file) {
+absl::StatusOr<bool> IsGzip(const StorageFile& file) {
   std::array<std::byte, 2> magic = {};
   if (file.size() < magic.size()) return false;
   RETURN_IF_ERROR(file.ReadAt(0, magic));
   return magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b};
 }
 
-GzipReader::GzipReader(const StoredFile& file)
+GzipReader::GzipReader(const StorageFile& file)
     : state_(std::make_unique<State>(file)) {
   // 16 selects gzip's header and checksum.
   state_->ready = inflateInit2(&state_->zlib, 16 + MAX_WBITS) == Z_OK;

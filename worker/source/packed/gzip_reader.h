@@ -14,12 +14,12 @@
 namespace leat::worker {
 
 // True if `file` begins as gzip files do.
-absl::StatusOr<bool> IsGzip(const StoredFile& file);
+absl::StatusOr<bool> IsGzip(const StorageFile& file);
 
 // Thread-compatible. `file` must outlive it.
 class GzipReader {
  public:
-  explicit GzipReader(const StoredFile& file);
+  explicit GzipReader(const StorageFile& file);
   ~GzipReader();
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;

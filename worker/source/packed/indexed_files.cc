@@ -29,9 +29,9 @@ absl::StatusOr<IndexedFiles> ListIndexed(const std::vector<std::string>& paths,
 
 absl::Status ReadIndexed(
     const IndexedFiles& listing, const SourceLimits& limits,
-    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, const StorageFile&)>& walk,
     const std::function<absl::Status(size_t, std::string_view,
-                                     const StoredFile&)>& by_index) {
+                                     const StorageFile&)>& by_index) {
   const Storage& storage = StorageOf(limits);
   const auto open = [&](const ListedFile& file) {
     return storage.Open(file.uri, file.identity);
@@ -39,10 +39,10 @@ absl::Status ReadIndexed(
   return ForEachIndex(
       listing.files.size(), limits.listing_threads, limits.cancelled,
       [&](size_t i) -> absl::Status {
-        ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> file,
+        ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> file,
                          open(listing.files[i]));
         if (listing.index.empty()) return walk(i, *file);
-        ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> index,
+        ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> index,
                          open(listing.index[i]));
         ASSIGN_OR_RETURN(const std::string text,
                          ReadText(limits, listing.index[i].uri, *index,
@@ -55,9 +55,9 @@ absl::Status ReadIndexed(
 
 absl::Status ReadIndexedInOrder(
     const IndexedFiles& listing, const SourceLimits& limits,
-    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, const StorageFile&)>& walk,
     const std::function<absl::Status(size_t, std::string_view,
-                                     const StoredFile&)>& by_index,
+                                     const StorageFile&)>& by_index,
     const std::function<absl::Status(size_t)>& take) {
   constexpr size_t kFilesAThread = 16;
   const size_t at_once =
@@ -75,8 +75,10 @@ absl::Status ReadIndexedInOrder(
     if (!listing.index.empty()) part.index = some(listing.index, begin, end);
     RETURN_IF_ERROR(ReadIndexed(
         part, limits,
-        [&](size_t i, const StoredFile& file) { return walk(begin + i, file); },
-        [&](size_t i, std::string_view text, const StoredFile& file) {
+        [&](size_t i, const StorageFile& file) {
+          return walk(begin + i, file);
+        },
+        [&](size_t i, std::string_view text, const StorageFile& file) {
           return by_index(begin + i, text, file);
         }));
     for (size_t i = begin; i < end; ++i) RETURN_IF_ERROR(take(i));

@@ -39,17 +39,17 @@ absl::StatusOr<IndexedFiles> ListIndexed(const std::vector<std::string>& paths,
 // error of the first file that has one.
 absl::Status ReadIndexed(
     const IndexedFiles& listing, const SourceLimits& limits,
-    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, const StorageFile&)>& walk,
     const std::function<absl::Status(size_t, std::string_view,
-                                     const StoredFile&)>& by_index);
+                                     const StorageFile&)>& by_index);
 
 // Does the same, and calls take(i) on this thread, in order, so that only the
 // data of a few files waits to be taken.
 absl::Status ReadIndexedInOrder(
     const IndexedFiles& listing, const SourceLimits& limits,
-    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, const StorageFile&)>& walk,
     const std::function<absl::Status(size_t, std::string_view,
-                                     const StoredFile&)>& by_index,
+                                     const StorageFile&)>& by_index,
     const std::function<absl::Status(size_t)>& take);
 
 }  // namespace leat::worker

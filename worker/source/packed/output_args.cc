@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "worker/source/loader_args.h"
 
@@ -28,7 +28,7 @@ absl::StatusOr<OutputArgs> OutputArgsOf(const Node& reader,
         "{}: {} {} and {} types: want as many, and at least one", reader.op,
         args.names.size(), outputs, types.size());
   for (const std::string& text : types) {
-    absl::StatusOr<ValueType> type = ParseStoredType(text);
+    absl::StatusOr<ValueType> type = ParseFieldType(text);
     if (!type.ok())
       return Annotate(type.status(), fmt::format("{}: types", reader.op));
     args.types.push_back(*std::move(type));

@@ -36,19 +36,19 @@ size_t AdjacentIn(std::span<const PackedRead> reads) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> PackedReader::Open(
+absl::StatusOr<std::shared_ptr<const StorageFile>> PackedReader::Open(
     size_t file) const {
   Opened& opened = opened_[file % open_files_];
   {
     MutexLock lock(&opened.mu);
     if (opened.file == file) return opened.stored;
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const StoredFile> stored,
+  ASSIGN_OR_RETURN(std::shared_ptr<const StorageFile> stored,
                    files_->Open(*storage_, file));
   if (stored->size() != files_->size(file))
     return DataLoss("{}: the index says {} bytes, and the identity {}",
                     stored->name(), files_->size(file), stored->identity());
-  std::shared_ptr<const StoredFile> before;  // closed without the lock
+  std::shared_ptr<const StorageFile> before;  // closed without the lock
   MutexLock lock(&opened.mu);
   before = std::exchange(opened.stored, stored);
   opened.file = file;
@@ -67,7 +67,7 @@ absl::Status PackedReader::CheckBounds(size_t file, uint64_t offset,
 absl::StatusOr<std::shared_ptr<const PackedReader::Block>>
 PackedReader::ReadBlock(size_t file, uint64_t begin,
                         uint64_t block_bytes) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored, Open(file));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> stored, Open(file));
   auto block = std::make_shared<Block>();
   block->file = file;
   block->begin = begin;
@@ -132,7 +132,7 @@ absl::Status PackedReader::Read(size_t file, uint64_t offset,
       return absl::OkStatus();
     }
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored, Open(file));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> stored, Open(file));
   return stored->ReadAt(offset, into);
 }
 
@@ -144,7 +144,7 @@ absl::Status PackedReader::ReadAtOnce(
         CheckBounds(read->file, read->range.offset, read->range.into.size()));
     ranges.push_back(read->range);
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StorageFile> stored,
                    Open(reads.front()->file));
   return stored->ReadRanges(ranges);
 }

@@ -59,7 +59,7 @@ class PackedReader {
         open_files_(one_of_many ? kFewOpenFiles : kOpenFiles) {}
 
   // Fills `into` from `offset` of a file. Errors as Storage::Open and
-  // StoredFile::ReadAt: they name the file, and are those of its own bytes, or
+  // StorageFile::ReadAt: they name the file, and are those of its own bytes, or
   // kTransient. Bytes that were read as part of a block are returned as they were
   // then, even if the file has changed since.
   absl::Status Read(size_t file, uint64_t offset,
@@ -96,10 +96,10 @@ class PackedReader {
   struct Opened {
     Mutex mu;
     size_t file ABSL_GUARDED_BY(mu) = SIZE_MAX;
-    std::shared_ptr<const StoredFile> stored ABSL_GUARDED_BY(mu);
+    std::shared_ptr<const StorageFile> stored ABSL_GUARDED_BY(mu);
   };
 
-  absl::StatusOr<std::shared_ptr<const StoredFile>> Open(size_t file) const;
+  absl::StatusOr<std::shared_ptr<const StorageFile>> Open(size_t file) const;
   absl::Status CheckBounds(size_t file, uint64_t offset, uint64_t size) const;
   absl::StatusOr<std::shared_ptr<const Block>> ReadBlock(
       size_t file, uint64_t begin, uint64_t block_bytes) const;

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/pipeline/shape_inference.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "core/tensor/pointwise.h"
 #include "fmt/ranges.h"

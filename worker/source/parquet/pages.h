@@ -50,7 +50,7 @@ class ParquetPages {
  public:
   // A file that is being read.
   struct OpenFile {
-    std::shared_ptr<const StoredFile> file;
+    std::shared_ptr<const StorageFile> file;
     std::shared_ptr<const ParquetFooter> footer;
     std::vector<size_t> columns;  // of the footer; one for each of ours
     uint64_t bytes() const { return footer->bytes; }

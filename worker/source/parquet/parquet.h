@@ -49,7 +49,7 @@ ParquetBounds BoundsOf(const SourceLimits& limits);
 // A stored file for one call of the library.
 class StoredParquet final : public ParquetInput {
  public:
-  explicit StoredParquet(const StoredFile& file) : file_(file) {}
+  explicit StoredParquet(const StorageFile& file) : file_(file) {}
   uint64_t size() const override { return file_.size(); }
   bool ReadAt(uint64_t offset, std::span<uint8_t> into) const override;
   // Converts the library's error: storage's own error if that was the reason;
@@ -58,7 +58,7 @@ class StoredParquet final : public ParquetInput {
   absl::Status StatusOf(const ParquetError& error) const;
 
  private:
-  const StoredFile& file_;
+  const StorageFile& file_;
   mutable absl::Status failed_;
 };
 

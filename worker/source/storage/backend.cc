@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<S3Account>> StorageBackend::AccountOf(
   return accounts_.emplace(scheme, std::move(account)).first->second;
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
+absl::StatusOr<std::shared_ptr<const StorageFile>> StorageBackend::OpenRemote(
     const StorageUri& uri, std::string_view expected,
     DiskCache::DatasetPtr dataset) {
   RETURN_IF_ERROR(allowed_->CheckRemote(uri));

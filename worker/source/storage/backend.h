@@ -38,7 +38,7 @@ class StorageBackend {
   }
   StorageCounters counters() const;
 
-  absl::StatusOr<std::shared_ptr<const StoredFile>> OpenRemote(
+  absl::StatusOr<std::shared_ptr<const StorageFile>> OpenRemote(
       const StorageUri& uri, std::string_view expected,
       DiskCache::DatasetPtr dataset);
   absl::StatusOr<StoredObject> StatRemote(const StorageUri& uri);

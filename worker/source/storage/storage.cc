@@ -121,7 +121,7 @@ StorageUri OnThisMachine(const StorageConfig& config, StorageUri uri) {
   return uri;
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
+absl::StatusOr<std::shared_ptr<const StorageFile>> OpenLocalAs(
     const StorageBackend& backend, const StorageUri& wanted,
     std::string_view expected, const std::string& folder) {
   const StorageConfig& config = backend.config();
@@ -151,7 +151,7 @@ std::unique_ptr<Storage> Storage::Watched(StorageWatcher* watcher) const {
   return watched;
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
+absl::StatusOr<std::shared_ptr<const StorageFile>> Storage::Open(
     std::string_view uri, std::string_view expected,
     const std::string& folder) const {
   const StageScope opening(Stage::kOpen);

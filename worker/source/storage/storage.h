@@ -42,7 +42,7 @@
 #include "worker/source/storage/base/config.h"
 #include "worker/source/storage/base/counters.h"
 #include "worker/source/storage/base/environment.h"
-#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/storage_file.h"
 #include "worker/source/storage/base/uri.h"
 
 namespace leat::worker {
@@ -107,12 +107,12 @@ class Storage {
   // returns kFailedPrecondition, naming both, if the object is another one now;
   // for remote storage the first read checks this, without a request here.
   // Without it, the present object is taken. kNotFound, kPermissionDenied, ...
-  // as StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed
+  // as StorageFile::ReadAt; kInvalidArgument: no such scheme, or a malformed
   // URI. For a local file an identity of its size alone (WithoutTime) is
   // accepted too. `folder`: identifies the dataset of a local file
   // (IndexedFileError). kPermissionDenied, also from Stat and List: outside of
   // StorageConfig::allow.
-  absl::StatusOr<std::shared_ptr<const StoredFile>> Open(
+  absl::StatusOr<std::shared_ptr<const StorageFile>> Open(
       std::string_view uri, std::string_view expected = {},
       const std::string& folder = {}) const;
   // kFailedPrecondition: a directory.

@@ -10,7 +10,7 @@
 
 #include "core/crc32c.h"
 #include "core/status.h"
-#include "worker/source/packed/header_window.h"
+#include "worker/source/packed/header_reader.h"
 
 namespace leat::worker {
 namespace {
@@ -25,7 +25,7 @@ T LittleEndianAt(const std::byte* bytes) {
   return value;
 }
 
-absl::Status AtRecord(const absl::Status& status, const StoredFile& file,
+absl::Status AtRecord(const absl::Status& status, const StorageFile& file,
                       uint64_t record, uint64_t offset) {
   return Annotate(
       status, fmt::format("{}: record {} at {}", file.name(), record, offset));
@@ -48,7 +48,7 @@ std::optional<std::pair<uint64_t, uint64_t>> TakeLine(std::string_view* text) {
 }
 
 // Checks the headers of some records, including the first and the last.
-absl::Status CheckSome(const StoredFile& file,
+absl::Status CheckSome(const StorageFile& file,
                        const std::vector<uint32_t>& sizes) {
   uint64_t offset = 0;
   const uint64_t step = std::max<uint64_t>(1, sizes.size() / kSpotChecks);
@@ -117,9 +117,9 @@ absl::StatusOr<std::span<const std::byte>> TfrecordData(
 }
 
 absl::StatusOr<std::vector<uint32_t>> WalkTfrecord(
-    const StoredFile& file, uint64_t max_records,
+    const StorageFile& file, uint64_t max_records,
     const std::atomic<bool>* cancelled) {
-  HeaderWindow window(file);
+  HeaderReader window(file);
   std::vector<uint32_t> sizes;
   for (uint64_t offset = 0; offset < file.size();) {
     if (cancelled != nullptr && *cancelled)
@@ -144,9 +144,8 @@ absl::StatusOr<std::vector<uint32_t>> WalkTfrecord(
   return sizes;
 }
 
-absl::StatusOr<std::vector<uint32_t>> SizesFromDaliIndex(std::string_view text,
-                                                         const StoredFile& file,
-                                                         uint64_t max_records) {
+absl::StatusOr<std::vector<uint32_t>> SizesFromDaliIndex(
+    std::string_view text, const StorageFile& file, uint64_t max_records) {
   std::vector<uint32_t> sizes;
   uint64_t offset = 0;
   while (!text.empty()) {

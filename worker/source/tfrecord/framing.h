@@ -48,14 +48,13 @@ absl::StatusOr<std::span<const std::byte>> TfrecordData(
 // naming file, record and offset: as TfrecordSize. kResourceExhausted: more
 // than `max_records`. kCancelled.
 absl::StatusOr<std::vector<uint32_t>> WalkTfrecord(
-    const StoredFile& file, uint64_t max_records,
+    const StorageFile& file, uint64_t max_records,
     const std::atomic<bool>* cancelled);
 
 // Does the same by an index of DALI's. kFailedPrecondition: it is not of that
 // file, according to its size, and its first, last and some more headers.
 // kInvalidArgument: not such an index; names the line.
-absl::StatusOr<std::vector<uint32_t>> SizesFromDaliIndex(std::string_view text,
-                                                         const StoredFile& file,
-                                                         uint64_t max_records);
+absl::StatusOr<std::vector<uint32_t>> SizesFromDaliIndex(
+    std::string_view text, const StorageFile& file, uint64_t max_records);
 
 }  // namespace leat::worker

@@ -9,7 +9,7 @@
 
 #include "core/counted.h"
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/loader_args.h"
@@ -93,13 +93,13 @@ absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const Node& reader,
   std::vector<std::vector<uint32_t>> sizes(listing.files.size());
   RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
-      [&](size_t i, const StoredFile& file) -> absl::Status {
+      [&](size_t i, const StorageFile& file) -> absl::Status {
         ASSIGN_OR_RETURN(
             sizes[i], WalkTfrecord(file, limits.max_files, limits.cancelled));
         return absl::OkStatus();
       },
       [&](size_t i, std::string_view text,
-          const StoredFile& file) -> absl::Status {
+          const StorageFile& file) -> absl::Status {
         ASSIGN_OR_RETURN(sizes[i],
                          SizesFromDaliIndex(text, file, limits.max_files));
         return absl::OkStatus();

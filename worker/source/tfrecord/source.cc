@@ -13,7 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/formats.h"

@@ -32,7 +32,7 @@ constexpr MegatronType kMegatronTypes[] = {
     {4, DType::kInt32}, {5, DType::kInt64}, {7, DType::kFloat32},
     {8, DType::kUint16}};
 
-absl::Status CheckCancelled(const StoredFile& file,
+absl::Status CheckCancelled(const StorageFile& file,
                             const DocumentBounds& bounds) {
   if (bounds.cancelled != nullptr && *bounds.cancelled)
     return Cancelled("{}: the listing was cancelled", file.name());
@@ -64,7 +64,7 @@ class Documents {
 template <class T>
 class Column {
  public:
-  Column(const StoredFile& file, uint64_t offset, uint64_t count,
+  Column(const StorageFile& file, uint64_t offset, uint64_t count,
          const DocumentBounds& bounds)
       : file_(file), bounds_(bounds), offset_(offset), left_(count) {}
 
@@ -86,7 +86,7 @@ class Column {
     return absl::OkStatus();
   }
 
-  const StoredFile& file_;
+  const StorageFile& file_;
   const DocumentBounds& bounds_;
   uint64_t offset_, left_;
   std::vector<T> values_;
@@ -123,7 +123,7 @@ absl::Status CheckSize(const MegatronHead& head, uint64_t size) {
       sizeof(int64_t));
 }
 
-absl::StatusOr<MegatronHead> ReadHead(const StoredFile& file) {
+absl::StatusOr<MegatronHead> ReadHead(const StorageFile& file) {
   if (file.size() < kMegatronHead)
     return DataLoss("{} bytes, want at least {}: no index of Megatron's",
                     file.size(), kMegatronHead);
@@ -153,7 +153,7 @@ absl::StatusOr<MegatronHead> ReadHead(const StoredFile& file) {
 // The sequences of an index. Each must begin where the one before it ends.
 class Sequences {
  public:
-  Sequences(const StoredFile& file, const MegatronHead& head,
+  Sequences(const StorageFile& file, const MegatronHead& head,
             uint64_t data_bytes, const DocumentBounds& bounds)
       : element_(SizeOf(head.dtype)),
         data_bytes_(data_bytes),
@@ -195,7 +195,7 @@ class Sequences {
 };
 
 // Joins sequences to documents, as the document indices say.
-absl::Status JoinSequences(const StoredFile& file, const MegatronHead& head,
+absl::Status JoinSequences(const StorageFile& file, const MegatronHead& head,
                            const DocumentBounds& bounds, Sequences* sequences,
                            Documents* documents) {
   constexpr uint64_t kSequence = sizeof(int32_t) + sizeof(int64_t);
@@ -229,7 +229,7 @@ absl::Status JoinSequences(const StoredFile& file, const MegatronHead& head,
 
 // Calls use(number of the first, tokens) for pieces of the file.
 template <class T, class Use>
-absl::Status ForEachPiece(const StoredFile& file, uint64_t offset,
+absl::Status ForEachPiece(const StorageFile& file, uint64_t offset,
                           uint64_t tokens, const DocumentBounds& bounds,
                           Use use) {
   std::vector<T> piece(std::min<uint64_t>(tokens, kPiece / sizeof(T)));
@@ -245,7 +245,7 @@ absl::Status ForEachPiece(const StoredFile& file, uint64_t offset,
 }
 
 template <class T>
-absl::Status CutAt(T end, const StoredFile& file, uint64_t offset,
+absl::Status CutAt(T end, const StorageFile& file, uint64_t offset,
                    uint64_t tokens, const DocumentBounds& bounds,
                    Documents* documents) {
   uint64_t begin = 0;
@@ -278,7 +278,7 @@ absl::StatusOr<T> EndOf(int64_t end, DType dtype) {
 
 }  // namespace
 
-absl::StatusOr<TokenFile> ReadMegatronIndex(const StoredFile& file,
+absl::StatusOr<TokenFile> ReadMegatronIndex(const StorageFile& file,
                                             uint64_t data_bytes, bool sequences,
                                             const DocumentBounds& bounds) {
   ASSIGN_OR_RETURN(const MegatronHead head, ReadHead(file));
@@ -297,7 +297,7 @@ absl::StatusOr<TokenFile> ReadMegatronIndex(const StoredFile& file,
   return result;
 }
 
-absl::StatusOr<TokenFile> FindDocuments(const StoredFile& file, DType dtype,
+absl::StatusOr<TokenFile> FindDocuments(const StorageFile& file, DType dtype,
                                         uint64_t data_offset, uint64_t tokens,
                                         std::optional<int64_t> end,
                                         const DocumentBounds& bounds) {

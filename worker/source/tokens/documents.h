@@ -49,7 +49,7 @@ struct DocumentBounds {
 // found and expected. kUnimplemented: another version, or elements of a type
 // that tensors do not have. kResourceExhausted: over max_documents, or a
 // document of over 2^32 - 1 tokens. kCancelled. Others as ReadAt.
-absl::StatusOr<TokenFile> ReadMegatronIndex(const StoredFile& file,
+absl::StatusOr<TokenFile> ReadMegatronIndex(const StorageFile& file,
                                             uint64_t data_bytes, bool sequences,
                                             const DocumentBounds& bounds);
 
@@ -58,7 +58,7 @@ absl::StatusOr<TokenFile> ReadMegatronIndex(const StoredFile& file,
 // `end`, and what is behind the last of these is a document, too.
 // kInvalidArgument: the type does not have the number `end`. kResourceExhausted,
 // kCancelled: as above. REQUIRES: the elements are in the file.
-absl::StatusOr<TokenFile> FindDocuments(const StoredFile& file, DType dtype,
+absl::StatusOr<TokenFile> FindDocuments(const StorageFile& file, DType dtype,
                                         uint64_t data_offset, uint64_t tokens,
                                         std::optional<int64_t> end,
                                         const DocumentBounds& bounds);

@@ -36,7 +36,7 @@ class FileLister {
 
   // Finds a file's documents. `uri` is the file's; errors need not name it.
   absl::StatusOr<TokenFile> List(const std::string& uri,
-                                 const StoredFile& file) const {
+                                 const StorageFile& file) const {
     if (uri.ends_with(kNumpy)) return ListNumpy(file);
     if (options_.dtype) return ListFlat(file);
     if (uri.ends_with(kData)) return ListMegatron(uri, file);
@@ -46,7 +46,7 @@ class FileLister {
   }
 
  private:
-  absl::StatusOr<TokenFile> ListNumpy(const StoredFile& file) const {
+  absl::StatusOr<TokenFile> ListNumpy(const StorageFile& file) const {
     RETURN_IF_ERROR(WantDocuments());
     ASSIGN_OR_RETURN(const NumpyHeader header, ReadNumpyHeader(file));
     if (header.shape.size() != 1 || header.dtype == DType::kBool)
@@ -63,7 +63,7 @@ class FileLister {
                          bounds_);
   }
 
-  absl::StatusOr<TokenFile> ListFlat(const StoredFile& file) const {
+  absl::StatusOr<TokenFile> ListFlat(const StorageFile& file) const {
     RETURN_IF_ERROR(WantDocuments());
     const size_t size = SizeOf(*options_.dtype);
     if (file.size() % size != 0)
@@ -74,7 +74,7 @@ class FileLister {
   }
 
   absl::StatusOr<TokenFile> ListMegatron(const std::string& uri,
-                                         const StoredFile& file) const {
+                                         const StorageFile& file) const {
     if (options_.end)
       return InvalidArgument(
           "argument \"end\" is {}: its .idx says where documents end, want "
@@ -228,7 +228,7 @@ absl::StatusOr<BuiltIndex> BuildTokensIndex(const Node& reader,
   const FileLister lister(options, limits);
   Joiner joiner(options, limits);
   std::vector<TokenFile> found(listing.files.size());
-  const auto walk = [&](size_t i, const StoredFile& file) -> absl::Status {
+  const auto walk = [&](size_t i, const StorageFile& file) -> absl::Status {
     absl::StatusOr<TokenFile> listed = lister.List(listing.files[i].uri, file);
     if (!listed.ok()) return Annotate(listed.status(), file.name());
     found[i] = *std::move(listed);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/redaction.h"
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/loader_args.h"
@@ -96,7 +96,7 @@ absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(const Node& reader,
   std::vector<ComponentPlaces> places(listing.files.size());
   RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
-      [&](size_t i, const StoredFile& file) -> absl::Status {
+      [&](size_t i, const StorageFile& file) -> absl::Status {
         // An archive without samples has at least its end mark.
         if (file.size() == 0)
           return DataLoss(
@@ -108,7 +108,7 @@ absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(const Node& reader,
         return absl::OkStatus();
       },
       [&](size_t i, std::string_view text,
-          const StoredFile& file) -> absl::Status {
+          const StorageFile& file) -> absl::Status {
         ASSIGN_OR_RETURN(places[i],
                          SamplesOfDaliIndex(text, file, options.ext,
                                             options.missing, limits.max_files));

@@ -44,8 +44,8 @@ std::optional<uint64_t> IndexNumber(std::string_view word) {
 }
 
 // Compares an index's entry with the header before its bytes.
-absl::Status CheckHeader(const StoredFile& file, uint64_t line, uint64_t offset,
-                         uint64_t size) {
+absl::Status CheckHeader(const StorageFile& file, uint64_t line,
+                         uint64_t offset, uint64_t size) {
   std::array<std::byte, kTarBlock> block;
   RETURN_IF_ERROR(file.ReadAt(offset - kTarBlock, block));
   const absl::StatusOr<TarHeader> header = ParseTarHeader(block);
@@ -173,7 +173,7 @@ absl::Status SampleCollector::Finish() {
 }
 
 absl::StatusOr<ComponentPlaces> SamplesOfTar(
-    const StoredFile& file, const std::vector<std::string>& ext,
+    const StorageFile& file, const std::vector<std::string>& ext,
     MissingComponent missing, uint64_t max_samples,
     const std::atomic<bool>* cancelled) {
   SampleCollector collector(ext, missing, max_samples);
@@ -198,7 +198,7 @@ absl::StatusOr<ComponentPlaces> SamplesOfTar(
 }
 
 absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(
-    std::string_view text, const StoredFile& file,
+    std::string_view text, const StorageFile& file,
     const std::vector<std::string>& ext, MissingComponent missing,
     uint64_t max_samples) {
   std::string_view head = TakeLine(&text);

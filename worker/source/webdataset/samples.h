@@ -80,7 +80,7 @@ class SampleCollector {
 // Reads the archive's headers. Errors are those of WalkTar and SampleCollector;
 // they name the file.
 absl::StatusOr<ComponentPlaces> SamplesOfTar(
-    const StoredFile& file, const std::vector<std::string>& ext,
+    const StorageFile& file, const std::vector<std::string>& ext,
     MissingComponent missing, uint64_t max_samples,
     const std::atomic<bool>* cancelled);
 
@@ -88,7 +88,7 @@ absl::StatusOr<ComponentPlaces> SamplesOfTar(
 // according to its size, and the headers of the first, the last and some more
 // components. kInvalidArgument: not such an index; names the line.
 absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(
-    std::string_view text, const StoredFile& file,
+    std::string_view text, const StorageFile& file,
     const std::vector<std::string>& ext, MissingComponent missing,
     uint64_t max_samples);
 

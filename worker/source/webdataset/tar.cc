@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/source/packed/header_window.h"
+#include "worker/source/packed/header_reader.h"
 
 namespace leat::worker {
 namespace {
@@ -113,7 +113,7 @@ absl::Status ParsePax(std::string_view records, Extra* extra) {
 
 class TarWalker {
  public:
-  TarWalker(const StoredFile& file,
+  TarWalker(const StorageFile& file,
             const std::function<absl::Status(TarMember)>& take)
       : file_(file), take_(take), window_(file) {}
 
@@ -198,9 +198,9 @@ class TarWalker {
     return absl::OkStatus();
   }
 
-  const StoredFile& file_;
+  const StorageFile& file_;
   const std::function<absl::Status(TarMember)>& take_;
-  HeaderWindow window_;
+  HeaderReader window_;
   uint64_t offset_ = 0;
   bool ended_ = false;
   Extra extra_;
@@ -239,7 +239,8 @@ absl::StatusOr<TarHeader> ParseTarHeader(Block block) {
   return header;
 }
 
-absl::Status WalkTar(const StoredFile& file, const std::atomic<bool>* cancelled,
+absl::Status WalkTar(const StorageFile& file,
+                     const std::atomic<bool>* cancelled,
                      const std::function<absl::Status(TarMember)>& take) {
   return TarWalker(file, take).Run(cancelled);
 }

@@ -59,7 +59,8 @@ struct TarMember {
 // skipped. Stops at the first error, also take()'s. kDataLoss, kUnimplemented:
 // as ParseTarHeader, or the archive was cut off; name file and offset.
 // kCancelled.
-absl::Status WalkTar(const StoredFile& file, const std::atomic<bool>* cancelled,
+absl::Status WalkTar(const StorageFile& file,
+                     const std::atomic<bool>* cancelled,
                      const std::function<absl::Status(TarMember)>& take);
 
 }  // namespace leat::worker

@@ -175,7 +175,7 @@ TEST_F(FusedDevice, PixelsOfCoefficientsAndCodesAreLibjpegs) {
       ASSERT_TRUE(decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value());
       ASSERT_EQ(PixelsOn(gpu_, blocks) == want.pixels, true) << i;
     }
-    WindowCodes codes;
+    DeviceCodes codes;
     for (const JpegForm* form :
          {static_cast<const JpegForm*>(nullptr), made.seek_index->get()}) {
       ASSERT_TRUE(decoder.Open(BytesOf(file), form).ok());

@@ -77,7 +77,7 @@ inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
 // The same from codes; nullopt: kernels refuse them. They leave `places`, if
 // there are any.
 inline std::optional<std::vector<uint8_t>> PixelsOf(
-    const WindowCodes& codes, std::span<CodePlace> places = {}) {
+    const DeviceCodes& codes, std::span<CodePlace> places = {}) {
   KernelMemory payload(CodesPayloadBytes(codes));
   KernelMemory memory(CodesImageBytes(codes.window, codes.data.size()));
   uint32_t fault = 0;

@@ -49,7 +49,7 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
 
 // The same from codes; nullopt: kernels refuse them.
 inline std::optional<std::vector<uint8_t>> PixelsOn(KernelRunner& device,
-                                                    const WindowCodes& codes) {
+                                                    const DeviceCodes& codes) {
   std::vector<std::byte> payload(CodesPayloadBytes(codes)), fault(4);
   const std::vector<std::byte> filled(
       CodesImageBytes(codes.window, codes.data.size()), std::byte{0xa5});
@@ -100,7 +100,7 @@ inline ByCodes DecodeByCodes(JpegDecoder& decoder, const std::string& file,
   if (!decoder.Open(BytesOf(file), index).ok()) return by;
   const auto of = decoder.BlocksOf(window, gray);
   if (!of) return by;
-  WindowCodes codes;
+  DeviceCodes codes;
   by.found = decoder.FindCodes(*of, &codes).value_or(false);
   if (by.found) {
     EXPECT_EQ(decoder.used_form(), index != nullptr);

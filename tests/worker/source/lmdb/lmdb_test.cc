@@ -93,9 +93,9 @@ std::string Slurp(const std::string& path) {
 }
 
 // A file whose server claims that it is larger.
-class Claimed final : public StoredFile {
+class Claimed final : public StorageFile {
  public:
-  explicit Claimed(const StoredFile& file) : file_(file) {}
+  explicit Claimed(const StorageFile& file) : file_(file) {}
   const std::string& name() const override { return file_.name(); }
   uint64_t size() const override { return uint64_t{1} << 60; }
   const std::string& identity() const override { return file_.identity(); }
@@ -108,7 +108,7 @@ class Claimed final : public StoredFile {
   }
 
  private:
-  const StoredFile& file_;
+  const StorageFile& file_;
 };
 
 class LmdbTest : public ReaderTest {

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A file in memory.
-class Bytes final : public StoredFile {
+class Bytes final : public StorageFile {
  public:
   explicit Bytes(std::string bytes) : bytes_(std::move(bytes)) {}
   const std::string& name() const override { return name_; }

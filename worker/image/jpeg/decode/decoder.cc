@@ -342,7 +342,7 @@ absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
 }
 
 absl::StatusOr<bool> JpegDecoder::FindCodes(const BlockWindow& window,
-                                            WindowCodes* codes) {
+                                            DeviceCodes* codes) {
   if (!state_->forms.MayFindCodes()) return false;
   codes->window = window;
   return state_->WithAccepted(

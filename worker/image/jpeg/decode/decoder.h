@@ -43,7 +43,7 @@
 namespace leat::worker {
 
 struct JpegBlocks;
-struct WindowCodes;
+struct DeviceCodes;
 
 // Thread-compatible. Each thread has one, and reuses it for image after image.
 class JpegDecoder {
@@ -180,7 +180,7 @@ class JpegDecoder {
   // ReadRows returns. False if the form does not lead to them, or if anything is
   // odd: call ReadBlocks, or Start. It extends no index. Errors: as for Start.
   // REQUIRES: as for ReadBlocks.
-  absl::StatusOr<bool> FindCodes(const BlockWindow& window, WindowCodes* codes);
+  absl::StatusOr<bool> FindCodes(const BlockWindow& window, DeviceCodes* codes);
 
   // Returns how many bytes of buffers are held.
   size_t scratch_bytes() const;

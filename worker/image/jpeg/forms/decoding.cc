@@ -217,7 +217,7 @@ bool FormDecoding::MayFindCodes() const {
 }
 
 bool FormDecoding::FindCodes(const jpeg_decompress_struct& cinfo,
-                             WindowCodes* codes) {
+                             DeviceCodes* codes) {
   used_ = false;
   const uint32_t interval = cinfo.restart_interval;
   if (!MayFindCodes() || !CheckHasCodes(cinfo).ok() ||

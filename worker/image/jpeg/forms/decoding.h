@@ -10,11 +10,11 @@
 #include <span>
 
 #include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/jpeg/forms/device_codes.h"
 #include "worker/image/jpeg/forms/pixels.h"
+#include "worker/image/jpeg/forms/progressive_scans.h"
 #include "worker/image/jpeg/forms/readers.h"
 #include "worker/image/jpeg/forms/recorder.h"
-#include "worker/image/jpeg/forms/stored_scans.h"
-#include "worker/image/jpeg/forms/window_codes.h"
 #include "worker/image/jpeg/scan/code_tables.h"
 
 namespace leat::worker {
@@ -90,7 +90,7 @@ class FormDecoding {
   // Finds the codes of `codes->window` with the form, or without one. Returns
   // false if the form is no seek index that leads to them. No index is
   // extended. REQUIRES: as for ReadBlocks.
-  bool FindCodes(const jpeg_decompress_struct& cinfo, WindowCodes* codes);
+  bool FindCodes(const jpeg_decompress_struct& cinfo, DeviceCodes* codes);
 
   // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
@@ -129,7 +129,7 @@ class FormDecoding {
   SeekNotes notes_;
   FormRecorder recorder_;
   BlockReader block_reader_;
-  StoredScans stored_;
+  ProgressiveScans stored_;
 };
 
 }  // namespace leat::worker

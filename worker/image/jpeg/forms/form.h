@@ -13,7 +13,7 @@
 //
 // A form is made from a sound file only. A seek index and coefficients, which
 // give libjpeg its MCUs, are made of the kinds of files that CheckHasForms
-// accepts; coefficients also of progressive files (stored_scans.h). All other
+// accepts; coefficients also of progressive files (progressive_scans.h). All other
 // files are decoded as if there were no forms, which is why damage has one
 // meaning (docs/decisions/0025).
 //

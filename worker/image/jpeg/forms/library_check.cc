@@ -8,8 +8,8 @@
 
 #include "worker/image/base/known_images.h"
 #include "worker/image/jpeg/forms/coefficients.h"
+#include "worker/image/jpeg/forms/progressive_scans.h"
 #include "worker/image/jpeg/forms/recorder.h"
-#include "worker/image/jpeg/forms/stored_scans.h"
 #include "worker/image/jpeg/scan/errors.h"
 
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && __has_include(<jpegint.h>)
@@ -85,7 +85,7 @@ struct Trial {
   WantedBlocks wanted;
   FormRecorder recorder;
   CountingSource source{&recorder};
-  StoredScans stored;
+  ProgressiveScans stored;
   std::unique_ptr<const JpegForm> form;
   CoefficientReader reader;
   std::vector<uint8_t> pixels;

@@ -81,7 +81,7 @@ size_t AdjacentIn(std::span<const ReadRange> ranges) {
   return count;
 }
 
-class LocalFile : public StoredFile {
+class LocalFile : public StorageFile {
  public:
   LocalFile(std::shared_ptr<const AllowedReads> allowed,
             std::shared_ptr<OpenFileBudget> budget, std::string path,
@@ -272,7 +272,7 @@ class LocalFile : public StoredFile {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
+absl::StatusOr<std::shared_ptr<const StorageFile>> OpenLocal(
     std::shared_ptr<const AllowedReads> allowed,
     std::shared_ptr<OpenFileBudget> budget, const std::string& path,
     const std::string& name, const std::string& folder) {

@@ -15,7 +15,7 @@
 #include "worker/source/storage/base/config.h"
 #include "worker/source/storage/base/identity.h"
 #include "worker/source/storage/base/open_file_budget.h"
-#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/storage_file.h"
 
 namespace leat::worker {
 
@@ -23,7 +23,7 @@ namespace leat::worker {
 // file while no read uses it; a read then opens it again. kFailedPrecondition:
 // neither a file nor a link to one. Others as AllowedReads::Open and
 // IndexedFileError, which uses `folder`.
-absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
+absl::StatusOr<std::shared_ptr<const StorageFile>> OpenLocal(
     std::shared_ptr<const AllowedReads> allowed,
     std::shared_ptr<OpenFileBudget> budget, const std::string& path,
     const std::string& name, const std::string& folder = {});

@@ -15,7 +15,7 @@
 namespace leat::worker {
 namespace {
 
-class RemoteFile : public StoredFile {
+class RemoteFile : public StorageFile {
  public:
   RemoteFile(std::shared_ptr<Remote> remote, Target target, Identity identity,
              DiskCache::DatasetPtr dataset)
@@ -155,7 +155,7 @@ class RemoteFile : public StoredFile {
 
 }  // namespace
 
-std::shared_ptr<const StoredFile> OpenRemoteFile(
+std::shared_ptr<const StorageFile> OpenRemoteFile(
     std::shared_ptr<Remote> remote, Target target, Identity identity,
     DiskCache::DatasetPtr dataset) {
   return std::make_shared<RemoteFile>(std::move(remote), std::move(target),

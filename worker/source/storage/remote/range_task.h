@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "worker/source/storage/base/identity.h"
-#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/storage_file.h"
 #include "worker/source/storage/remote/calls.h"
 #include "worker/source/storage/remote/target.h"
 

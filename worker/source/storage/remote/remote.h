@@ -13,7 +13,7 @@
 #include "worker/source/disk_cache/disk_cache.h"
 #include "worker/source/storage/base/counters.h"
 #include "worker/source/storage/base/identity.h"
-#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/storage_file.h"
 #include "worker/source/storage/remote/calls.h"
 #include "worker/source/storage/remote/target.h"
 
@@ -57,10 +57,9 @@ class Remote {
 absl::StatusOr<Identity> ProbeObject(Remote& remote, const Target& target);
 // Returns the object as it was when it had `identity`, without a request.
 // `dataset`: the owner of its ranges in the disk cache; may be nullptr.
-std::shared_ptr<const StoredFile> OpenRemoteFile(std::shared_ptr<Remote> remote,
-                                                 Target target,
-                                                 Identity identity,
-                                                 DiskCache::DatasetPtr dataset);
+std::shared_ptr<const StorageFile> OpenRemoteFile(
+    std::shared_ptr<Remote> remote, Target target, Identity identity,
+    DiskCache::DatasetPtr dataset);
 // Lists everything below the key prefix of `uri`, as Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListBucket(
     Remote& remote, const StorageUri& uri,

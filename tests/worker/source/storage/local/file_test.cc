@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 class ClosedFile : public ::testing::Test {
  protected:
-  std::shared_ptr<const StoredFile> Opened(const std::string& path) const {
+  std::shared_ptr<const StorageFile> Opened(const std::string& path) const {
     auto file = storage_->Open(path);
     EXPECT_TRUE(file.ok()) << file.status();
     return *std::move(file);
@@ -38,8 +38,8 @@ class ClosedFile : public ::testing::Test {
   const std::string path_ = dir_.Write("set/a", "0123456789");
   const std::unique_ptr<Storage> storage_ =
       *Storage::Create({.max_open_files = 1});
-  const std::shared_ptr<const StoredFile> file_ = Opened(path_);
-  const std::shared_ptr<const StoredFile> other_ =
+  const std::shared_ptr<const StorageFile> file_ = Opened(path_);
+  const std::shared_ptr<const StorageFile> other_ =
       Opened(dir_.Write("other/b", "b"));
 };
 
@@ -113,7 +113,7 @@ TEST_F(ClosedFile, NeverReturnsTheBytesOfAnother) {
   const auto content = [](size_t i, size_t version) {
     return std::string(10 + i + 100 * version, static_cast<char>('a' + i));
   };
-  std::vector<std::shared_ptr<const StoredFile>> files;
+  std::vector<std::shared_ptr<const StorageFile>> files;
   for (size_t i = 0; i < kFiles; ++i)
     files.push_back(
         *storage->Open(dir_.Write(fmt::format("f{}", i), content(i, 0))));

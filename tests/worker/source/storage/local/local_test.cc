@@ -29,7 +29,7 @@ class LocalStorage : public ::testing::Test {
     EXPECT_TRUE(storage.ok()) << storage.status();
     return *std::move(storage);
   }
-  std::shared_ptr<const StoredFile> Opened(const std::string& uri) {
+  std::shared_ptr<const StorageFile> Opened(const std::string& uri) {
     auto file = storage_->Open(uri);
     EXPECT_TRUE(file.ok()) << file.status();
     return *std::move(file);
@@ -41,7 +41,7 @@ class LocalStorage : public ::testing::Test {
     for (const StoredObject& each : *list) names.push_back(each.name);
     return names;
   }
-  static absl::Status Read(const StoredFile& file, uint64_t offset,
+  static absl::Status Read(const StorageFile& file, uint64_t offset,
                            uint64_t size, std::string* out = nullptr) {
     std::string bytes(size, '?');
     const absl::Status status = file.ReadAt(

@@ -47,7 +47,7 @@ class StaleFile : public ::testing::Test {
   const TempDir dir_;
   const std::string path_ = dir_.path() + "/set/a";
   const std::unique_ptr<Storage> storage_ = *Storage::Create({});
-  std::shared_ptr<const StoredFile> file_;
+  std::shared_ptr<const StorageFile> file_;
 };
 
 TEST_F(StaleFile, IsOpenedAgainOnce) {

@@ -51,7 +51,7 @@ class RemoteStorage : public testing::Test {
   }
 
   std::string Url(const std::string& path) { return server_.url() + path; }
-  std::shared_ptr<const StoredFile> Opened(const std::string& uri) {
+  std::shared_ptr<const StorageFile> Opened(const std::string& uri) {
     auto file = storage_->Open(uri);
     EXPECT_TRUE(file.ok()) << file.status();
     return file.ok() ? *std::move(file) : nullptr;
@@ -59,7 +59,7 @@ class RemoteStorage : public testing::Test {
   static std::span<std::byte> Bytes(std::string& text) {
     return std::as_writable_bytes(std::span(text.data(), text.size()));
   }
-  static absl::Status Read(const StoredFile& file, uint64_t offset,
+  static absl::Status Read(const StorageFile& file, uint64_t offset,
                            uint64_t size, std::string* out = nullptr) {
     std::string bytes(size, '?');
     const absl::Status status = file.ReadAt(offset, Bytes(bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 
 #include <algorithm>
 #include <charconv>
@@ -45,8 +45,8 @@ absl::Status CheckBools(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-absl::StatusOr<ValueType> ParseStoredType(std::string_view text,
-                                          OpenSizes open) {
+absl::StatusOr<ValueType> ParseFieldType(std::string_view text,
+                                         OpenSizes open) {
   ValueType type;
   if (text == "encoded") {
     type.kind = ValueType::Kind::kEncoded;

@@ -7,11 +7,11 @@
 
 namespace leat::worker {
 
-absl::Status SetStoredValues(const RowInput& input,
-                             std::span<const ValueType> types, size_t nodes,
-                             std::vector<Tensor>* values,
-                             std::vector<std::vector<std::byte>>* copies,
-                             WorkingMemory* memory) {
+absl::Status SetInputValues(const RowInput& input,
+                            std::span<const ValueType> types, size_t nodes,
+                            std::vector<Tensor>* values,
+                            std::vector<std::vector<std::byte>>* copies,
+                            WorkingMemory* memory) {
   if (input.fields.size() != types.size())
     return Internal("a stored sample of {} fields, want {}",
                     input.fields.size(), types.size());

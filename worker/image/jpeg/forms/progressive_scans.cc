@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/image/jpeg/forms/stored_scans.h"
+#include "worker/image/jpeg/forms/progressive_scans.h"
 
 #include "core/crc32c.h"
 #include "core/status.h"
@@ -104,7 +104,7 @@ bool WriteSequentialHeader(std::span<const std::byte> file,
 }
 
 // Returns false if one scan cannot have all components.
-bool StoredScans::Describe(const jpeg_decompress_struct& cinfo) {
+bool ProgressiveScans::Describe(const jpeg_decompress_struct& cinfo) {
   const int components = cinfo.num_components;
   if (components < 1 || components > static_cast<int>(kMaxJpegComponents) ||
       cinfo.data_precision != 8)
@@ -140,8 +140,8 @@ bool StoredScans::Describe(const jpeg_decompress_struct& cinfo) {
 
 // Keeps no object with a destructor: libjpeg may jump. Returns false if there
 // are too many bytes.
-bool StoredScans::TakeRow(j_decompress_ptr cinfo, jvirt_barray_ptr* arrays,
-                          uint32_t row) {
+bool ProgressiveScans::TakeRow(j_decompress_ptr cinfo, jvirt_barray_ptr* arrays,
+                               uint32_t row) {
   JBLOCKARRAY rows[kMaxMcuBlocks] = {};
   for (int i = 0; i < cinfo->num_components; ++i) {
     const auto high = static_cast<JDIMENSION>(
@@ -177,10 +177,10 @@ bool StoredScans::TakeRow(j_decompress_ptr cinfo, jvirt_barray_ptr* arrays,
   return true;
 }
 
-absl::Status StoredScans::Take(j_decompress_ptr cinfo,
-                               std::span<const std::byte> file,
-                               size_t max_bytes,
-                               const std::atomic<uint32_t>* give_up) {
+absl::Status ProgressiveScans::Take(j_decompress_ptr cinfo,
+                                    std::span<const std::byte> file,
+                                    size_t max_bytes,
+                                    const std::atomic<uint32_t>* give_up) {
   file_ = file;
   if (!Describe(*cinfo) ||
       !WriteSequentialHeader(file, *cinfo, &file_header_) ||
@@ -200,7 +200,7 @@ absl::Status StoredScans::Take(j_decompress_ptr cinfo,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<const JpegForm>> StoredScans::Make() {
+absl::StatusOr<std::unique_ptr<const JpegForm>> ProgressiveScans::Make() {
   return writer_.Make({.layout = layout_,
                        .file_bytes = static_cast<uint32_t>(file_.size()),
                        .file_crc = Crc32c(file_)},

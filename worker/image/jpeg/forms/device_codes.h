@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WindowCodes: the codes of a window's MCUs, for a device that decodes them and
+// DeviceCodes: the codes of a window's MCUs, for a device that decodes them and
 // makes pixels from them with the bits of libjpeg
 // (worker/image/formulas/jpeg_codes.h, jpeg_pixel.h).
 //
@@ -36,7 +36,7 @@ namespace leat::worker {
 
 // Borrows the file and the tables. A thread reuses one from file to file, so
 // that it allocates nothing.
-struct WindowCodes {
+struct DeviceCodes {
   BlockWindow window;
   std::array<BlockSteps, 3> steps{};
   ScanLayout layout;

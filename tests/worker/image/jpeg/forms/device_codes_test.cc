@@ -4,7 +4,7 @@
 // form all codes are taken. Whether they are the right ones,
 // tests/worker/gpu/kernels/codes_test.cc and sync_test.cc find out by decoding
 // them.
-#include "worker/image/jpeg/forms/window_codes.h"
+#include "worker/image/jpeg/forms/device_codes.h"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ class WindowCodesTest : public ::testing::Test {
   }
 
   JpegDecoder decoder_{ImageLimits{}};
-  WindowCodes codes_;
+  DeviceCodes codes_;
 };
 
 // 44 × 13 MCUs, whose rows have three entries.

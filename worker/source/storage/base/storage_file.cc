@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/storage_file.h"
 
 #include "core/status.h"
 
 namespace leat::worker {
 
-absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
+absl::StatusOr<std::string> ReadWhole(const StorageFile& file,
                                       uint64_t max_bytes) {
   if (file.size() > max_bytes) {
     return ResourceExhausted("{}: {} bytes, want at most {}", file.name(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/shapes/stored_type.h"
+#include "core/shapes/field_type.h"
 
 #include <cstddef>
 #include <string>
@@ -15,12 +15,12 @@ namespace {
 using testing::HasSubstr;
 
 ValueType Type(std::string_view text) {
-  const auto type = ParseStoredType(text);
+  const auto type = ParseFieldType(text);
   EXPECT_TRUE(type.ok()) << type.status();
   return type.value_or(ValueType{});
 }
 
-TEST(StoredType, IsAnImageANumberAVectorOrOpen) {
+TEST(FieldType, IsAnImageANumberAVectorOrOpen) {
   EXPECT_EQ(Type("encoded").kind, ValueType::Kind::kEncoded);
   EXPECT_EQ(Type("bytes"), Type("uint8[?]"));
   const ValueType number = Type("int64");
@@ -31,7 +31,7 @@ TEST(StoredType, IsAnImageANumberAVectorOrOpen) {
   EXPECT_EQ(Type("int32[?,3]").shape, Shape({-1, 3}));
 }
 
-TEST(StoredType, CountsTheElementsOfOneRow) {
+TEST(FieldType, CountsTheElementsOfOneRow) {
   EXPECT_EQ(StoredElements(Type("int64")), 1u);
   EXPECT_EQ(StoredElements(Type("int64[2,3]")), 6u);
   EXPECT_EQ(StoredElements(Type("int64[?,3]")), 3u);
@@ -41,7 +41,7 @@ TEST(StoredType, CountsTheElementsOfOneRow) {
   EXPECT_FALSE(IsOpen(Type("encoded")));
 }
 
-TEST(StoredType, RefusesWhatIsNone) {
+TEST(FieldType, RefusesWhatIsNone) {
   for (const char* text : {"",
                            "int",
                            "int64[",
@@ -62,19 +62,19 @@ TEST(StoredType, RefusesWhatIsNone) {
                            "int64[99999999999999999999]",
                            "uint8[1,1,1,1,1,1,1,1,1]",
                            "[3]"})
-    EXPECT_FALSE(ParseStoredType(text).ok()) << text;
-  EXPECT_THAT(Message(ParseStoredType("int64[8388609]").status()),
+    EXPECT_FALSE(ParseFieldType(text).ok()) << text;
+  EXPECT_THAT(Message(ParseFieldType("int64[8388609]").status()),
               HasSubstr("more than 67108864 bytes"));
-  EXPECT_TRUE(ParseStoredType("int64[8388608]").ok());
+  EXPECT_TRUE(ParseFieldType("int64[8388608]").ok());
 }
 
-TEST(StoredType, MayLeaveAnySizeOpenWhereTheShapeComesAlong) {
-  const auto type = ParseStoredType("uint8[?,?,3]", OpenSizes::kAny);
+TEST(FieldType, MayLeaveAnySizeOpenWhereTheShapeComesAlong) {
+  const auto type = ParseFieldType("uint8[?,?,3]", OpenSizes::kAny);
   ASSERT_TRUE(type.ok()) << type.status();
   EXPECT_EQ(type->shape, Shape({-1, -1, 3}));
-  EXPECT_EQ(ParseStoredType("int64[3,?]", OpenSizes::kAny)->shape,
+  EXPECT_EQ(ParseFieldType("int64[3,?]", OpenSizes::kAny)->shape,
             Shape({3, -1}));
-  EXPECT_FALSE(ParseStoredType("int64[?]x", OpenSizes::kAny).ok());
+  EXPECT_FALSE(ParseFieldType("int64[?]x", OpenSizes::kAny).ok());
 }
 
 absl::Status CheckZeros(const ValueType& type, size_t bytes,
@@ -82,9 +82,9 @@ absl::Status CheckZeros(const ValueType& type, size_t bytes,
   return CheckStored(type, std::vector<std::byte>(bytes), shape);
 }
 
-TEST(StoredType, AValueHasItsSizesAndItsBytes) {
+TEST(FieldType, AValueHasItsSizesAndItsBytes) {
   using Sizes = std::vector<int64_t>;
-  const ValueType image = *ParseStoredType("uint8[?,?,3]", OpenSizes::kAny);
+  const ValueType image = *ParseFieldType("uint8[?,?,3]", OpenSizes::kAny);
   EXPECT_TRUE(CheckZeros(image, 12, Sizes{2, 2, 3}).ok());
   EXPECT_FALSE(CheckZeros(image, 0, Sizes{0, 2, 3}).ok());
   EXPECT_FALSE(CheckZeros(image, 12, Sizes{2, 2}).ok());
@@ -102,7 +102,7 @@ TEST(StoredType, AValueHasItsSizesAndItsBytes) {
   EXPECT_TRUE(CheckZeros(Type("encoded"), 9, Sizes{}).ok());
   EXPECT_FALSE(CheckZeros(Type("encoded"), 0, Sizes{}).ok());
   EXPECT_FALSE(CheckZeros(Type("encoded"), 9, Sizes{9}).ok());
-  const ValueType bools = *ParseStoredType("bool[3]");
+  const ValueType bools = *ParseFieldType("bool[3]");
   EXPECT_TRUE(CheckStored(bools,
                           std::vector{std::byte{1}, std::byte{0}, std::byte{1}},
                           {})

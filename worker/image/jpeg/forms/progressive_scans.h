@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredScans: makes coefficients from a progressive file.
+// ProgressiveScans: makes coefficients from a progressive file.
 //
 // Such a file has several scans, each with some bits of some coefficients
 // (ITU-T T.81, annex G), so libjpeg decodes all of them before it returns the
@@ -30,7 +30,7 @@ extern "C" {
 namespace leat::worker {
 
 // Thread-compatible. It reuses its memory from file to file.
-class StoredScans {
+class ProgressiveScans {
  public:
   // Takes the coefficients of `file`, which *cinfo decodes. REQUIRES:
   // jpeg_start_decompress has returned, without an error or a warning, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Window: the steps of a Fetcher that are in flight, and the state that its
+// InFlight: the steps of a Fetcher that are in flight, and the state that its
 // parts share.
 //
 // Thread-compatible: the Fetcher's owner locks.
@@ -29,7 +29,7 @@ struct FetchCounters {
   Duration unplanned{0};  // waits while no step was in flight
 };
 
-struct Window {
+struct InFlight {
   // Makes the row pending, to be requested (again). No effect once it has
   // arrived.
   void MakePending(Step& step, uint32_t index) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/packed/header_window.h"
+#include "worker/source/packed/header_reader.h"
 
 #include <algorithm>
 
@@ -7,14 +7,14 @@
 
 namespace leat::worker {
 
-HeaderWindow::HeaderWindow(const StoredFile& file)
+HeaderReader::HeaderReader(const StorageFile& file)
     : file_(file),
       local_(IsLocalUri(file.name())),
       capacity_(local_ ? kWindow : kRemote),
       bytes_(std::make_unique_for_overwrite<std::byte[]>(
           std::min(capacity_, file.size()))) {}
 
-absl::StatusOr<std::span<const std::byte>> HeaderWindow::At(uint64_t offset,
+absl::StatusOr<std::span<const std::byte>> HeaderReader::At(uint64_t offset,
                                                             size_t size) {
   if (offset < begin_ || offset + size > begin_ + size_) {
     const bool sparse = local_ && offset - last_ > kWindow / 4;

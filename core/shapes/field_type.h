@@ -31,8 +31,8 @@ enum class OpenSizes : uint8_t { kFirst, kAny };
 
 // kInvalidArgument: the message says what was expected; also over 8 axes, or
 // more than kMaxRowBytes (counting sizes that are not open).
-absl::StatusOr<ValueType> ParseStoredType(std::string_view text,
-                                          OpenSizes open = OpenSizes::kFirst);
+absl::StatusOr<ValueType> ParseFieldType(std::string_view text,
+                                         OpenSizes open = OpenSizes::kFirst);
 
 // Returns whether a sample may have any number of rows of `type`.
 bool IsOpen(const ValueType& type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredFile: an opened object of storage, and the data of listings about
+// StorageFile: an opened object of storage, and the data of listings about
 // objects.
 #pragma once
 
@@ -38,9 +38,9 @@ struct StoredFolder {
 };
 
 // One opened object. Immutable, thread-safe. It may outlive its Storage.
-class StoredFile {
+class StorageFile {
  public:
-  virtual ~StoredFile() = default;
+  virtual ~StorageFile() = default;
   // For messages: the URI without passwords and signatures.
   virtual const std::string& name() const = 0;
   virtual uint64_t size() const = 0;
@@ -58,7 +58,7 @@ class StoredFile {
 };
 
 // Reads the object whole. kResourceExhausted: larger than `max_bytes`.
-absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
+absl::StatusOr<std::string> ReadWhole(const StorageFile& file,
                                       uint64_t max_bytes);
 
 }  // namespace leat::worker

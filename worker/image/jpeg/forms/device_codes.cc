@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/image/jpeg/forms/window_codes.h"
+#include "worker/image/jpeg/forms/device_codes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -45,7 +45,7 @@ size_t EndBefore(uint32_t bit_offset, size_t data_bytes) {
 
 }  // namespace
 
-bool WindowCodes::Take(const FileScan& scan) {
+bool DeviceCodes::Take(const FileScan& scan) {
   if (scan.data.empty() || scan.data.size() > kMostScanBytes) return false;
   layout = scan.layout;
   data = scan.data;
@@ -54,7 +54,7 @@ bool WindowCodes::Take(const FileScan& scan) {
   return true;
 }
 
-bool WindowCodes::FindRestarts(const FileScan& scan, uint32_t interval) {
+bool DeviceCodes::FindRestarts(const FileScan& scan, uint32_t interval) {
   layout = scan.layout;
   runs.clear();
   restarts = true;
@@ -78,7 +78,7 @@ bool WindowCodes::FindRestarts(const FileScan& scan, uint32_t interval) {
   return true;
 }
 
-bool WindowCodes::Find(const FileScan& scan, const SeekIndex& index) {
+bool DeviceCodes::Find(const FileScan& scan, const SeekIndex& index) {
   if (index.rows() < window.end_row) return false;
   layout = scan.layout;
   const uint32_t first = first_group(), count = runs_of_row();
