@@ -56,11 +56,11 @@ constexpr char kMisses[] = "leat_cache_misses_total";
 constexpr char kMissesHelp[] = "Looks into a cache that found nothing.";
 constexpr char kFormAccount[] = "leat_form_account_seconds";
 constexpr char kFormAccountHelp[] =
-    "Time of decode threads that forms of JPEG files have saved, that was lent "
+    "Time of decode threads that decoded forms have saved, that was lent "
     "for them, and that making them has taken; saved and lent pay for spent.";
 constexpr char kIdleForms[] = "leat_idle_forms_total";
 constexpr char kIdleFormsHelp[] =
-    "Forms of JPEG files that were made while the worker owed no row, and "
+    "Decoded forms that were made while the worker owed no row, and "
     "those that were given up when a row was asked for.";
 constexpr char kCacheBytes[] = "leat_cache_bytes";
 constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";

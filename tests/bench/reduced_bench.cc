@@ -36,7 +36,7 @@ class BenchKeeper final : public FormKeeper {
  public:
   explicit BenchKeeper(std::optional<JpegFormKind> kind) : kind_(kind) {}
 
-  FormWish Begin(std::span<const std::byte> file, DecodeScale) override {
+  FormWish Begin(std::span<const std::byte> file, DecodeClass) override {
     file_ = file.data();
     FormWish wish;
     wish.max_bytes = size_t{1} << 30;

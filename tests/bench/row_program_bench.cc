@@ -45,7 +45,7 @@ class OneKind final : public FormKeeper {
  public:
   explicit OneKind(JpegFormKind kind) : kind_(kind) {}
 
-  FormWish Begin(std::span<const std::byte> file, DecodeScale) override {
+  FormWish Begin(std::span<const std::byte> file, DecodeClass) override {
     file_ = file.data();
     FormWish wish;
     const auto it = kept_.find(file_);

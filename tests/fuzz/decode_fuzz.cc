@@ -83,7 +83,7 @@ std::vector<std::byte> Room(ImageSize size, Colours colours) {
                                 static_cast<size_t>(ChannelsOf(colours)));
 }
 
-Shown Partly(const EncodedImage& image, const View& view, Colours colours,
+Shown Partly(EncodedImage image, const View& view, Colours colours,
              ImageScratch& scratch) {
   Shown shown{.status = {}, .pixels = Room(view.size(), colours)};
   std::optional<DamagedView> damage;
@@ -93,7 +93,7 @@ Shown Partly(const EncodedImage& image, const View& view, Colours colours,
   return shown;
 }
 
-Shown OfTheWhole(const EncodedImage& image, const View& view, Colours colours,
+Shown OfTheWhole(EncodedImage image, const View& view, Colours colours,
                  ImageScratch& scratch) {
   Shown shown{.status = {}, .pixels = Room(view.size(), colours)};
   const ImageSize size = image.size();
@@ -133,14 +133,14 @@ void Run(std::string_view bytes) {
   const auto open = [&] {
     return EncodedImage::Open(file, choice.orient(), state);
   };
-  const auto image = open();
+  auto image = open();
   if (!image.ok()) return fuzz::Require(!Message(image.status()).empty());
   const ImageSize size = image->size();
   fuzz::Require(size.width >= 1 && size.height >= 1);
   fuzz::Require(static_cast<uint64_t>(size.width * size.height) <=
                 kLimits.max_pixels);
   const View view = choice.Of(size);
-  const Shown part = Partly(*image, view, choice.colours(), state);
+  const Shown part = Partly(*std::move(image), view, choice.colours(), state);
   const Shown whole = OfTheWhole(*open(), view, choice.colours(), state);
   // One may need more memory than the other.
   if (absl::IsResourceExhausted(part.status) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodeCosts: how long decodes of a dataset take at one scale, without a form
+// DecodeCosts: how long decodes of one class take in a dataset, without a form
 // and by each form, and what forms cost to make.
 //
 // Thread-safe, except the fields guarded by the cache's lock.
@@ -32,12 +32,24 @@ inline constexpr UsualForms kUsualForms = {
 // Pixels of a smaller image serve most windows, and a seek index the others.
 inline constexpr UsualForms kUsualReducedForms = {
     {{1, 0, 0}, {0.7, 1.0 / 64, 0.2}, {0.3, 2, 1.5}, {0.15, 0.5, 3}}};
-inline constexpr const UsualForms& UsualFormsAt(DecodeScale scale) {
-  return scale == DecodeScale::kFull ? kUsualForms : kUsualReducedForms;
+// Pixels of another format cost new memory only. That is little beside a decode
+// of most formats, and as much as one of a file that is not compressed.
+inline constexpr UsualForms kUsualFormsOfOthers = {
+    {{1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0.05, 2, 1}}};
+inline constexpr const UsualForms& UsualFormsOf(DecodeClass decode) {
+  switch (decode) {
+    case DecodeClass::kFull:
+      return kUsualForms;
+    case DecodeClass::kReduced:
+      return kUsualReducedForms;
+    case DecodeClass::kOtherFormat:
+      break;
+  }
+  return kUsualFormsOfOthers;
 }
 
 struct DecodeCosts {
-  explicit DecodeCosts(DecodeScale scale) : usual(UsualFormsAt(scale)) {}
+  explicit DecodeCosts(DecodeClass decode) : usual(UsualFormsOf(decode)) {}
 
   const UsualForms& usual;
   std::atomic<uint64_t> asked{0};

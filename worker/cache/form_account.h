@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormAccount: the time that forms of JPEG files have saved a worker, and
+// FormAccount: the time that decoded forms have saved a worker, and
 // therefore the time that it may spend on making more of them.
 //
 // A form costs time that a training of one epoch never gets back. So that a

@@ -19,14 +19,14 @@ namespace {
 struct FormStep {
   size_t of = 0;  // index of the demand
   JpegFormKind kind = JpegFormKind::kSeekIndex;
-  double bytes = 0;  // per record, more than before
+  double bytes = 0;  // per file, more than before
   double worth = 0;  // per byte
 };
 
 // Returns the step from a form to a larger one that is worth most per byte.
 std::optional<FormStep> BestStep(const FormDemand& demand, FormKinds kinds,
                                  const FormDemand::Form& from) {
-  const double rate = demand.decodes / demand.records;
+  const double rate = demand.decodes / demand.files;
   std::optional<FormStep> best;
   for (const JpegFormKind kind : kJpegFormKinds) {
     const FormDemand::Form& to = demand.of(kind);
@@ -44,7 +44,7 @@ std::optional<FormStep> BestStep(const FormDemand& demand, FormKinds kinds,
 // Each step is worth no more per byte than the one before.
 void AddFormSteps(size_t of, const FormDemand& demand, FormKinds kinds,
                   std::vector<FormStep>* steps) {
-  if (demand.records <= 0) return;
+  if (demand.files <= 0) return;
   FormDemand::Form from = {.bytes = 0, .ns = demand.plain_ns};
   while (std::optional<FormStep> step = BestStep(demand, kinds, from)) {
     step->of = of;
@@ -66,7 +66,7 @@ std::vector<FormShare> PlanForms(std::span<const FormDemand> demands,
   std::vector<FormShare> shares(demands.size());
   for (const FormStep& step : steps) {
     if (room_bytes <= 0) break;
-    const double all = step.bytes * demands[step.of].records;
+    const double all = step.bytes * demands[step.of].files;
     const double share = all <= room_bytes ? 1 : room_bytes / all;
     room_bytes -= share * all;
     for (size_t way = 1; way <= WayOf(step.kind); ++way)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FormPlan: decides for how many records of each dataset a cache keeps which
-// form of their JPEG beside them.
+// form of their images beside them.
 //
 // It ranks forms by the nanoseconds that a form saves per second and per byte:
-// the most valuable come first, while there is room. A record has one form, so
+// the most valuable come first, while there is room. A file has one form, so
 // a larger form in place of a smaller one is worth, and costs, the difference.
 // If that is worth more per byte than the smaller form itself, keeping the
 // smaller one first gains nothing.
@@ -18,12 +18,12 @@
 
 namespace leat::worker {
 
-// A dataset of JPEG files.
+// A dataset of image files.
 struct FormDemand {
-  double records = 0;  // that are kept, or will be
-  double decodes = 0;  // of these records, per second
+  double files = 0;    // that are kept, or will be
+  double decodes = 0;  // of these files, per second
   double plain_ns = 0;
-  // The size of a record's form, and the time of a decode by it.
+  // The size of a file's form, and the time of a decode by it.
   struct Form {
     double bytes = 0;
     double ns = 0;

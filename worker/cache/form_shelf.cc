@@ -113,8 +113,7 @@ bool FormShelf::HasForm(const DatasetPtr& dataset, uint64_t record) const {
   Slice& slice = cache_.SliceOf(key);
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
-  return it != slice.kept.end() && it->second.form != nullptr &&
-         it->second.form->kept.whole;
+  return it != slice.kept.end() && it->second.OfJpeg() != nullptr;
 }
 
 FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
@@ -122,7 +121,7 @@ FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
                             DecodeTerms* terms) {
   if (!kinds_.any()) return {};
   PlanIfDue();
-  const uint64_t turn = dataset->of(terms->scale).asked++;
+  const uint64_t turn = dataset->of(terms->decode).asked++;
   terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
   const std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
@@ -133,42 +132,44 @@ FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
   Slice& slice = cache_.SliceOf(key);
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
-  if (it == slice.kept.end() || !it->second.Holds(file)) return {};
-  const Entry& entry = it->second;
-  if (entry.form != nullptr && entry.form->file != file.data()) return {};
-  terms->lacks = LacksOf(entry, wanted, file.size(), terms->scale);
+  if (it == slice.kept.end()) return {};
+  const std::optional<size_t> field = it->second.FieldOf(file);
+  if (!field) return {};
+  dataset->SawField(*field);
+  terms->field = *field;
+  const Entry::File& of = it->second.Of(*field);
+  terms->lacks = LacksOf(of, wanted, file.size(), terms->decode);
   if (terms->plainly) return {};
   const std::optional<JpegFormKind> instead =
-      entry.form == nullptr ? std::nullopt
-                            : std::optional(entry.form->kept.kind);
+      of.form.form == nullptr ? std::nullopt : std::optional(of.form.kind);
   for (std::optional<JpegFormKind> kind = terms->lacks;
        kind && kind != JpegFormKind::kSeekIndex;
-       kind = LacksOf(entry, Lesser(*kind), file.size(), terms->scale)) {
+       kind = LacksOf(of, Lesser(*kind), file.size(), terms->decode)) {
     if (!Repays(dataset, *kind, instead, file.size(), *terms)) continue;
     if (!PayFor(dataset, *kind, file.size(), terms)) break;
     wish.make.Add(*kind);
     terms->lacks = std::nullopt;
     return wish;
   }
-  if (entry.form != nullptr) wish.use = entry.form->kept;
+  wish.use = of.form;
   wish.grow =
-      (entry.form == nullptr || !entry.form->kept.whole) &&
-      LacksOf(entry,
+      (of.form.form == nullptr || !of.form.whole) &&
+      LacksOf(of,
               wanted ? std::optional(JpegFormKind::kSeekIndex) : std::nullopt,
-              file.size(), terms->scale);
+              file.size(), terms->decode);
   return wish;
 }
 
 std::optional<JpegFormKind> FormShelf::LacksOf(
-    const Entry& entry, std::optional<JpegFormKind> wanted, size_t file_bytes,
-    DecodeScale scale) const {
+    const Entry::File& of, std::optional<JpegFormKind> wanted,
+    size_t file_bytes, DecodeClass decode) const {
   for (std::optional<JpegFormKind> kind = wanted; kind; kind = Lesser(*kind)) {
-    if (entry.Has(*kind)) return std::nullopt;
+    if (of.Has(*kind)) return std::nullopt;
     const double bytes = static_cast<double>(file_bytes) *
-                             UsualFormsAt(scale)[WayOf(*kind)].size +
+                             UsualFormsOf(decode)[WayOf(*kind)].size +
                          SampleDataset::kFormBytes;
-    if (kinds_.Has(*kind) && !entry.refused.Has(*kind) &&
-        bytes <= static_cast<double>(room_))
+    if (kinds_.Has(*kind) && KindsOf(decode).Has(*kind) &&
+        !of.refused.Has(*kind) && bytes <= static_cast<double>(room_))
       return kind;
   }
   return std::nullopt;
@@ -176,7 +177,7 @@ std::optional<JpegFormKind> FormShelf::LacksOf(
 
 std::optional<StoredSample> FormShelf::FindLacking(
     const DatasetPtr& dataset, uint64_t record, JpegFormKind kind,
-    std::span<const std::byte> file, DecodeScale scale,
+    std::span<const std::byte> file, DecodeClass decode,
     uint64_t* max_bytes) const {
   if (dataset->owns_none || !cache_.IsLiving(*dataset)) return std::nullopt;
   const std::optional<JpegFormKind> wanted =
@@ -185,8 +186,10 @@ std::optional<StoredSample> FormShelf::FindLacking(
   Slice& slice = cache_.SliceOf(key);
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
-  if (it == slice.kept.end() || !it->second.Holds(file) || !wanted ||
-      *wanted < kind || LacksOf(it->second, kind, file.size(), scale) != kind)
+  if (it == slice.kept.end() || !wanted || *wanted < kind) return std::nullopt;
+  const std::optional<size_t> field = it->second.FieldOf(file);
+  if (!field ||
+      LacksOf(it->second.Of(*field), kind, file.size(), decode) != kind)
     return std::nullopt;
   *max_bytes = room_;
   return it->second.sample;
@@ -200,8 +203,7 @@ bool FormShelf::KeepForm(const DatasetPtr& dataset, uint64_t record,
   const uint64_t rank = RankOf(dataset->key, record);
   // Holds the form that this one replaces, or this one itself; freed without a
   // lock.
-  auto other = std::make_unique<const Entry::Form>(
-      Entry::Form{.file = file.data(), .kept = std::move(form)});
+  KeptForm other = std::move(form);
   Gone gone;  // freed likewise
   const Key key = {dataset->number, record};
   Slice& slice = cache_.SliceOf(key);
@@ -209,38 +211,39 @@ bool FormShelf::KeepForm(const DatasetPtr& dataset, uint64_t record,
   Drop(bytes, true, &gone);
   MutexLock slice_lock(&slice.mu);
   const auto it = slice.kept.find(key);
-  if (it == slice.kept.end() || !it->second.Holds(file)) return false;
-  Entry& entry = it->second;
-  const uint64_t before = entry.form == nullptr ? 0
-                                                : entry.form->kept.bytes +
-                                                      SampleDataset::kFormBytes;
-  if (entry.form != nullptr) {
-    const KeptForm& kept = entry.form->kept;
+  if (it == slice.kept.end()) return false;
+  const std::optional<size_t> field = it->second.FieldOf(file);
+  if (!field) return false;
+  const KeptForm& kept = it->second.Of(*field).form;
+  uint64_t before = 0;
+  if (kept.form != nullptr) {
+    before = kept.bytes + SampleDataset::kFormBytes;
     const bool knows_more =
         kept.kind == kind && !kept.whole && (whole || bytes > before);
-    if ((kept.kind >= kind && !knows_more) || entry.form->file != file.data())
-      return false;
+    if (kept.kind >= kind && !knows_more) return false;
   }
   if (bytes > cache_.limit_bytes ||
       cache_.shares.bytes() + cache_.form_bytes - before >
           cache_.limit_bytes - bytes)
     return false;
-  std::swap(entry.form, other);
-  cache_.form_bytes -= dataset->RemoveForm(rank, record);
-  dataset->AddForm(rank, record, {.kind = kind, .bytes = bytes});
+  std::swap(it->second.At(*field).form, other);
+  const SampleDataset::FormPlace place = {rank, record, *field};
+  cache_.form_bytes -= dataset->RemoveForm(place);
+  dataset->AddForm(place, {.kind = kind, .bytes = bytes});
   cache_.form_bytes += bytes;
   SetRoom();
   return true;
 }
 
 void FormShelf::RefuseForms(const DatasetPtr& dataset, uint64_t record,
-                            FormKinds kinds) {
+                            std::span<const std::byte> file, FormKinds kinds) {
   const Key key = {dataset->number, record};
   Slice& slice = cache_.SliceOf(key);
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
   if (it == slice.kept.end()) return;
-  it->second.refused.Add(kinds);
+  if (const std::optional<size_t> field = it->second.FieldOf(file))
+    it->second.At(*field).refused.Add(kinds);
 }
 
 // Drops forms of datasets without readers first, then of the dataset that has
@@ -264,14 +267,15 @@ void FormShelf::Drop(uint64_t bytes, bool idle_only, Gone* gone) {
       giver_lives = lives;
     }
     if (idle_only && giver_lives) return;
-    const auto [rank, record] = std::prev(giver->forms.end())->first;
-    cache_.form_bytes -= giver->RemoveForm(rank, record);
-    const Key key = {giver->number, record};
+    const SampleDataset::FormPlace place = std::prev(giver->forms.end())->first;
+    cache_.form_bytes -= giver->RemoveForm(place);
+    const Key key = {giver->number, place.record};
     Slice& slice = cache_.SliceOf(key);
     MutexLock lock(&slice.mu);
-    gone->push_back({.sample = {},
-                     .form = std::move(slice.kept.find(key)->second.form),
-                     .refused = {}});
+    Entry::File& file = slice.kept.find(key)->second.At(place.field);
+    gone->emplace_back().files.push_back({.field = place.field,
+                                          .form = std::exchange(file.form, {}),
+                                          .refused = {}});
   }
 }
 
@@ -281,7 +285,7 @@ bool FormShelf::Repays(const DatasetPtr& dataset, JpegFormKind kind,
                        const DecodeTerms& terms) {
   const double uses = UsesAfter(dataset, terms);
   if (uses == FormHorizon::kWithoutBound) return true;
-  const DecodeCosts& decodes = dataset->of(terms.scale);
+  const DecodeCosts& decodes = dataset->of(terms.decode);
   const std::optional<Duration> plain = decodes.plain.Of(file_bytes);
   if (!plain) return uses > 0;
   const Duration without = decodes.TimeOf(instead, file_bytes, *plain);
@@ -298,7 +302,7 @@ bool FormShelf::Repays(const DatasetPtr& dataset, JpegFormKind kind,
 bool FormShelf::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
                        size_t file_bytes, DecodeTerms* terms) {
   const std::optional<Duration> cost =
-      dataset->of(terms->scale).CostOf(kind, file_bytes);
+      dataset->of(terms->decode).CostOf(kind, file_bytes);
   if (!cost || !account_.Pay(*cost)) return false;
   terms->paid = *cost;
   return true;
@@ -318,7 +322,7 @@ void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
   account_.Lend(decode.took);
   const size_t bytes = decode.file_bytes;
   const Duration took = decode.took;
-  DecodeCosts& decodes = dataset->of(terms->scale);
+  DecodeCosts& decodes = dataset->of(terms->decode);
   const Duration plainly = decodes.plain.AtLeast(bytes).value_or(took);
   if (decode.made) {
     decodes.making[WayOf(*decode.made)].Add(
@@ -340,7 +344,7 @@ void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
 double FormShelf::SavedNs(const DatasetPtr& dataset, JpegFormKind kind) {
   double saved_ns = 0;
   uint64_t hits = 0;
-  for (const DecodeCosts& decodes : dataset->by_scale) {
+  for (const DecodeCosts& decodes : dataset->by_class) {
     const uint64_t by_form = decodes.count[WayOf(kind)];
     if (by_form < kLeastMeasured || decodes.count[0] < kLeastMeasured) continue;
     saved_ns += decodes.SavedNs(kind);

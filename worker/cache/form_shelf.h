@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormShelf: forms of JPEG files beside the records that a SampleCache keeps. A
-// form lets its record be decoded faster to the same bits
-// (worker/image/jpeg/forms).
+// FormShelf: forms of images beside the records that a SampleCache keeps. A
+// form lets a file of its record be decoded faster to the same bits
+// (worker/image/jpeg/forms). Files of other formats than JPEG have one form,
+// their pixels.
 //
 // Forms get the room that records leave: they count toward no dataset's share,
 // and give way, the highest ranks first, whenever a record is kept. A plan
@@ -51,8 +52,10 @@ class FormShelf {
 
   // The terms on which a decode goes ahead.
   struct DecodeTerms {
-    // The scale that the decode is measured under.
-    DecodeScale scale = DecodeScale::kFull;
+    // The field of the kept record whose file is decoded.
+    size_t field = 0;
+    // The decodes that it is measured with.
+    DecodeClass decode = DecodeClass::kFull;
     // True if it is to use no form and make none, whatever forms exist, so that
     // it can be measured.
     bool plainly = false;
@@ -78,7 +81,7 @@ class FormShelf {
   FormShelf(SampleCacheState* cache, FormKinds kinds,
             const Clock& decode_clock);
 
-  // Call before a decode of a record's JPEG. Forms belong to the very bytes
+  // Call before a decode of a record's file. Forms belong to the very bytes
   // that are kept, at the same address: for other bytes, and for records that
   // are not kept, there is nothing to use or to make.
   FormWish WishFor(const DatasetPtr& dataset, uint64_t record,
@@ -101,16 +104,17 @@ class FormShelf {
   std::optional<StoredSample> FindLacking(const DatasetPtr& dataset,
                                           uint64_t record, JpegFormKind kind,
                                           std::span<const std::byte> file,
-                                          DecodeScale scale,
+                                          DecodeClass decode,
                                           uint64_t* max_bytes) const;
-  // True if a form of the whole file is kept. Does not count as a hit.
+  // True if a form of a whole JPEG file is kept. Does not count as a hit.
   bool HasForm(const DatasetPtr& dataset, uint64_t record) const;
   // Keeps the form in place of a lesser one, or of a seek index that covers
   // less. Returns false if there is no room, or `file` is not kept.
   bool KeepForm(const DatasetPtr& dataset, uint64_t record,
                 std::span<const std::byte> file, KeptForm form);
-  // Forbids to make such forms of the record again, as long as it is kept.
-  void RefuseForms(const DatasetPtr& dataset, uint64_t record, FormKinds kinds);
+  // Forbids to make such forms of the file again, as long as it is kept.
+  void RefuseForms(const DatasetPtr& dataset, uint64_t record,
+                   std::span<const std::byte> file, FormKinds kinds);
   // Call after the decode. Gives back what was paid, and charges the real cost.
   void CountDecode(const DatasetPtr& dataset, const Decoded& decode,
                    DecodeTerms* terms);
@@ -140,11 +144,11 @@ class FormShelf {
   void PlanIfDue();
   void Plan(MonotonicTime now, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mu);
-  // Returns the largest kind up to `wanted` that the entry lacks and may have.
-  std::optional<JpegFormKind> LacksOf(const Entry& entry,
+  // Returns the largest kind up to `wanted` that a file lacks and may have.
+  std::optional<JpegFormKind> LacksOf(const Entry::File& of,
                                       std::optional<JpegFormKind> wanted,
                                       size_t file_bytes,
-                                      DecodeScale scale) const;
+                                      DecodeClass decode) const;
 
   SampleCacheState& cache_;
   const FormKinds kinds_;

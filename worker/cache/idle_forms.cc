@@ -84,7 +84,7 @@ std::optional<IdleForms::Order> IdleForms::NextOrder() {
     uint64_t max_bytes = 0;
     std::optional<StoredSample> sample = cache_.forms().FindLacking(
         form->dataset, form->record, form->kind, form->file,
-        form->pixel_halvings > 0 ? DecodeScale::kReduced : DecodeScale::kFull,
+        form->pixel_halvings > 0 ? DecodeClass::kReduced : DecodeClass::kFull,
         &max_bytes);
     if (!sample) continue;
     const FormOrder what = {.file = form->file,
@@ -128,7 +128,7 @@ void IdleForms::Collect(Maker* maker) {
   }
   // Prevents another attempt in vain.
   ++failed_;
-  cache_.forms().RefuseForms(form.dataset, form.record,
+  cache_.forms().RefuseForms(form.dataset, form.record, form.file,
                              FormKinds::Only(form.kind));
 }
 

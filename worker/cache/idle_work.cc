@@ -26,7 +26,7 @@ void IdleWork::Put(const Key& key, LackingForm form, int64_t turn) {
 }
 
 void IdleWork::Offer(LackingForm form) {
-  const Key key = {form.dataset.get(), form.record};
+  const Key key = {form.dataset.get(), form.record, form.field};
   MutexLock lock(&mu_);
   if (const auto it = waiting_.find(key); it != waiting_.end())
     turns_.erase(it->second.turn);
@@ -35,10 +35,11 @@ void IdleWork::Offer(LackingForm form) {
   Put(key, std::move(form), next_turn_++);
 }
 
-void IdleWork::Forget(const SampleCache::DatasetPtr& dataset, uint64_t record) {
+void IdleWork::Forget(const SampleCache::DatasetPtr& dataset, uint64_t record,
+                      size_t field) {
   if (size_ == 0) return;
   MutexLock lock(&mu_);
-  const auto it = waiting_.find(Key(dataset.get(), record));
+  const auto it = waiting_.find(Key(dataset.get(), record, field));
   if (it == waiting_.end()) return;
   turns_.erase(it->second.turn);
   waiting_.erase(it);
@@ -58,7 +59,7 @@ std::optional<LackingForm> IdleWork::Take() {
 }
 
 void IdleWork::GiveBack(LackingForm form) {
-  const Key key = {form.dataset.get(), form.record};
+  const Key key = {form.dataset.get(), form.record, form.field};
   MutexLock lock(&mu_);
   if (waiting_.contains(key)) return;
   const int64_t first = turns_.empty() ? next_turn_ : turns_.begin()->first;

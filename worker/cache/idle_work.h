@@ -26,6 +26,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -41,7 +42,8 @@ namespace leat::worker {
 struct LackingForm {
   SampleCache::DatasetPtr dataset;
   uint64_t record = 0;
-  // The bytes of its file in memory. The record may be gone: they must not be
+  size_t field = 0;
+  // The bytes of the field's file in memory. The record may be gone: they must not be
   // read before the cache has confirmed that it holds them.
   std::span<const std::byte> file;
   JpegFormKind kind = JpegFormKind::kSeekIndex;
@@ -66,10 +68,12 @@ class IdleWork {
   // Returns how often the worker came to owe a row.
   uint64_t closings() const { return closings_; }
 
-  // Called by a row that computes. Replaces what waits for the record.
+  // Called by a row that computes. Replaces what waits for the
+  // record's field.
   void Offer(LackingForm form);
-  // The record's form is of no use any more.
-  void Forget(const SampleCache::DatasetPtr& dataset, uint64_t record);
+  // The form of the record's field is of no use any more.
+  void Forget(const SampleCache::DatasetPtr& dataset, uint64_t record,
+              size_t field);
 
   // Returns the form that has waited longest.
   std::optional<LackingForm> Take();
@@ -83,7 +87,7 @@ class IdleWork {
 
  private:
   static constexpr uint32_t kOwing = 1, kShut = 2;
-  using Key = std::pair<const void*, uint64_t>;
+  using Key = std::tuple<const void*, uint64_t, size_t>;
   struct Waiting {
     LackingForm form;
     int64_t turn = 0;

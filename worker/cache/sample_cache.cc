@@ -55,9 +55,38 @@ void SampleCacheState::DropNotOwned(MonotonicTime changed_until, Gone* gone) {
   }
 }
 
+std::optional<size_t> SampleCacheState::Entry::FieldOf(
+    std::span<const std::byte> file) const {
+  for (size_t i = 0; i < sample.fields.size(); ++i)
+    if (sample.fields[i].bytes.data() == file.data() &&
+        sample.fields[i].bytes.size() == file.size())
+      return i;
+  return std::nullopt;
+}
+
+const SampleCacheState::Entry::File& SampleCacheState::Entry::Of(
+    size_t field) const {
+  static const File nothing;
+  const auto it = std::ranges::find(files, field, &File::field);
+  return it == files.end() ? nothing : *it;
+}
+
+const SampleCacheState::Entry::File* SampleCacheState::Entry::OfJpeg() const {
+  const auto it = std::ranges::find_if(files, [](const File& file) {
+    return file.form.form != nullptr && file.form.whole && file.form.of_jpeg;
+  });
+  return it == files.end() ? nullptr : &*it;
+}
+
+SampleCacheState::Entry::File& SampleCacheState::Entry::At(size_t field) {
+  const auto it = std::ranges::find(files, field, &File::field);
+  if (it != files.end()) return *it;
+  return files.emplace_back(File{.field = field, .form = {}, .refused = {}});
+}
+
 void SampleCacheState::Take(SampleDataset& dataset, const KeptRecord& kept,
                             Gone* gone) {
-  form_bytes -= dataset.RemoveForm(kept.rank, kept.record);
+  form_bytes -= dataset.RemoveForms(kept.rank, kept.record);
   const Key key = {dataset.number, kept.record};
   Slice& slice = SliceOf(key);
   MutexLock lock(&slice.mu);
@@ -193,8 +222,7 @@ void SampleCache::Keep(SampleDataset& dataset, const Record& record,
   SampleCacheState::Slice& slice = state_.SliceOf(key);
   MutexLock slice_lock(&slice.mu);
   slice.kept.emplace(key,
-                     SampleCacheState::Entry{
-                         .sample = sample, .form = nullptr, .refused = {}});
+                     SampleCacheState::Entry{.sample = sample, .files = {}});
 }
 
 bool SampleCache::MakeRoom(SampleDataset& dataset, uint64_t rank,
@@ -229,24 +257,22 @@ std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
   const SampleCacheState::Key key = {dataset->number, record};
   SampleCacheState::Slice& slice = state_.SliceOf(key);
   KeptForm form;
-  const std::byte* file = nullptr;
+  size_t of = 0;
   StoredSample sample;
   {
     MutexLock lock(&slice.mu);
     const auto it = slice.kept.find(key);
     if (it == slice.kept.end()) return std::nullopt;
     sample = it->second.sample;
-    if (it->second.form != nullptr && it->second.form->kept.whole) {
-      form = it->second.form->kept;
-      file = it->second.form->file;
+    if (const auto* file = it->second.OfJpeg()) {
+      form = file->form;
+      of = file->field;
     }
   }
-  for (const StoredField& field : sample.fields) {
-    if (form.form == nullptr || field.bytes.data() != file) continue;
-    sample.form_bytes = form.bytes;
-    sample.form = std::make_shared<const ReadForm>(
-        ReadForm{.file = field.bytes, .kept = form});
-  }
+  if (form.form == nullptr) return sample;
+  sample.form_bytes = form.bytes;
+  sample.form = std::make_shared<const ReadForm>(
+      ReadForm{.file = sample.fields[of].bytes, .kept = form});
   return sample;
 }
 

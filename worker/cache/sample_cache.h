@@ -16,7 +16,7 @@
 //
 // The cost of an entry is all that it holds, plus 192 bytes.
 //
-// A form of its JPEG may be kept beside a record (form_shelf.h).
+// Forms of its images may be kept beside a record (form_shelf.h).
 //
 // Reads are single-flight: if several threads miss the same record, one reads,
 // and the others wait for it, as long as storage takes, and get the same record
@@ -99,8 +99,8 @@ class SampleCache {
   // Does not count as a hit or miss.
   bool Contains(const DatasetPtr& dataset, uint64_t record) const;
 
-  // Returns the kept record, with its form; nullopt if it is not kept. Does not
-  // count as a hit or miss.
+  // Returns the kept record, with a form of its JPEG; nullopt if it is not kept.
+  // Does not count as a hit or miss.
   std::optional<StoredSample> Find(const DatasetPtr& dataset,
                                    uint64_t record) const;
 

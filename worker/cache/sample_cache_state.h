@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,27 +39,28 @@ struct SampleCacheState {
 
   // A record that is kept. Guarded by its slice.
   struct Entry {
-    struct Form {
-      const std::byte* file = nullptr;  // the field's bytes that it was made of
-      KeptForm kept;
+    // The forms of one of its files.
+    struct File {
+      size_t field = 0;   // whose bytes they were made of
+      KeptForm form;      // has none if its pointer is nullptr
+      FormKinds refused;  // kinds that the file refused
+      // True if it has a form of the kind, or a better one.
+      bool Has(JpegFormKind kind) const {
+        return form.form != nullptr &&
+               (form.kind > kind || (form.kind == kind && form.whole));
+      }
     };
 
-    bool Holds(std::span<const std::byte> file) const {
-      for (const StoredField& field : sample.fields)
-        if (field.bytes.data() == file.data() &&
-            field.bytes.size() == file.size())
-          return true;
-      return false;
-    }
+    // Returns the field whose bytes these are; nullopt: none.
+    std::optional<size_t> FieldOf(std::span<const std::byte> file) const;
+    // Returns what is known of the field's file.
+    const File& Of(size_t field) const;
+    File& At(size_t field);
+    // Returns a file with a form of a whole JPEG; nullptr: none.
+    const File* OfJpeg() const;
 
     StoredSample sample;
-    std::unique_ptr<const Form> form;  // nullptr: none
-    FormKinds refused;                 // kinds that its file refused
-    // True if it has a form of the kind, or a better one.
-    bool Has(JpegFormKind kind) const {
-      return form != nullptr && (form->kept.kind > kind ||
-                                 (form->kept.kind == kind && form->kept.whole));
-    }
+    std::vector<File> files;  // of which something is known
   };
   // Entries that are no longer kept; to be freed without a lock.
   using Gone = std::vector<Entry>;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,13 @@ class SampleDataset final : public CachedDataset {
  public:
   static constexpr uint64_t kFormBytes = 192;  // in addition to a form
 
+  // A form is beside a field of a record, which has this rank.
+  struct FormPlace {
+    uint64_t rank = 0;
+    uint64_t record = 0;
+    size_t field = 0;
+    friend auto operator<=>(const FormPlace&, const FormPlace&) = default;
+  };
   struct FormCost {
     JpegFormKind kind = JpegFormKind::kSeekIndex;
     uint64_t bytes = 0;
@@ -58,11 +66,18 @@ class SampleDataset final : public CachedDataset {
 
   const uint64_t number;  // in the keys of slices
   const std::shared_ptr<FormHorizon> horizon = std::make_shared<FormHorizon>();
-  DecodeCosts& of(DecodeScale scale) {
-    return by_scale[static_cast<size_t>(scale)];
+  DecodeCosts& of(DecodeClass decode) {
+    return by_class[static_cast<size_t>(decode)];
   }
-  std::array<DecodeCosts, kDecodeScales> by_scale = {
-      DecodeCosts(DecodeScale::kFull), DecodeCosts(DecodeScale::kReduced)};
+  std::array<DecodeCosts, kDecodeClasses> by_class = {
+      DecodeCosts(DecodeClass::kFull), DecodeCosts(DecodeClass::kReduced),
+      DecodeCosts(DecodeClass::kOtherFormat)};
+  // The fields of images that were decoded, as bits; the last is for all others.
+  std::atomic<uint64_t> decoded_fields{0};
+  void SawField(size_t field) {
+    const uint64_t bit = uint64_t{1} << std::min<size_t>(field, 63);
+    if ((decoded_fields & bit) == 0) decoded_fields |= bit;
+  }
   std::atomic<bool> owns_none{false};  // this worker owns none of its shards
   // Records of ranks below these are to have a form of the kind or a larger
   // one.
@@ -74,8 +89,7 @@ class SampleDataset final : public CachedDataset {
   bool owned_changed = false;
   MonotonicTime owned_changed_at{};
   uint64_t records = 0;  // 0: not known
-  // By rank and record.
-  std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;
+  std::map<FormPlace, FormCost> forms;
   std::array<uint64_t, kDecodeWays> form_entries{}, form_bytes{};
 
   uint64_t all_form_bytes() const {
@@ -83,9 +97,11 @@ class SampleDataset final : public CachedDataset {
   }
   // Returns the kind that the plan wants beside a record of this rank.
   std::optional<JpegFormKind> WantedAt(uint64_t rank) const;
-  void AddForm(uint64_t rank, uint64_t record, FormCost cost);
+  void AddForm(const FormPlace& place, FormCost cost);
   // Returns the form's bytes; 0 if there is none.
-  uint64_t RemoveForm(uint64_t rank, uint64_t record);
+  uint64_t RemoveForm(const FormPlace& place);
+  // Returns the bytes of all forms of the record.
+  uint64_t RemoveForms(uint64_t rank, uint64_t record);
   // Shards beyond those that were set are owned.
   bool OwnsNone() const {
     return !owned.empty() && std::ranges::none_of(owned, std::identity());

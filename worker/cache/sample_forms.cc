@@ -28,15 +28,17 @@ bool IsBetter(const KeptForm& form, const KeptForm& than) {
 }  // namespace
 
 FormWish SampleForms::Begin(std::span<const std::byte> file,
-                            DecodeScale scale) {
+                            DecodeClass decode) {
   if (!keeps_any()) return {};
   file_ = file;
   // A device begins a decode, and leaves some of them to the CPU.
   cache_.forms().GiveBack(&terms_);
-  terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
+  terms_ = {.decode = decode, .job = terms_.job, .epoch = terms_.epoch};
   FormWish wish = cache_.forms().WishFor(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;
-  if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
+  // Pixels, the only form of another format, are not for disks.
+  if (decode != DecodeClass::kOtherFormat &&
+      (disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
     AskDisk(&wish);
   making_ = KindOf(wish.make);
   grows_ = wish.grow;
@@ -108,11 +110,15 @@ void SampleForms::End(FormAnswer answer) {
        .file_bytes = file_.size(),
        .took = cache_.forms().decode_clock().Now() - began_},
       &terms_);
-  if (idle_ != nullptr && terms_.lacks && !answer.impossible.Has(*terms_.lacks))
+  // A decode of another format makes its pixels at hardly any cost.
+  if (idle_ != nullptr && terms_.lacks &&
+      terms_.decode != DecodeClass::kOtherFormat &&
+      !answer.impossible.Has(*terms_.lacks))
     Leave(answer);
-  if (idle_ != nullptr && for_memory_.any()) idle_->Forget(dataset_, record_);
+  if (idle_ != nullptr && for_memory_.any())
+    idle_->Forget(dataset_, record_, terms_.field);
   if (answer.impossible.any())
-    cache_.forms().RefuseForms(dataset_, record_, answer.impossible);
+    cache_.forms().RefuseForms(dataset_, record_, file_, answer.impossible);
   for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {
@@ -127,7 +133,7 @@ void SampleForms::End(FormAnswer answer) {
         cache_.forms().KeepForm(dataset_, record_, file_, std::move(form)))
       continue;
     // Prevents another attempt in vain.
-    cache_.forms().RefuseForms(dataset_, record_, FormKinds::Only(kind));
+    cache_.forms().RefuseForms(dataset_, record_, file_, FormKinds::Only(kind));
   }
 }
 
@@ -144,9 +150,10 @@ void SampleForms::Leave(const FormAnswer& answer) {
   for (const KeptForm& form : answer.made)
     if (form.kind == terms_.lacks && form.whole) return;
   if (FormShelf::UsesAfter(dataset_, terms_) <= 0)
-    return idle_->Forget(dataset_, record_);
+    return idle_->Forget(dataset_, record_, terms_.field);
   idle_->Offer({.dataset = dataset_,
                 .record = record_,
+                .field = terms_.field,
                 .file = file_,
                 .kind = *terms_.lacks,
                 .gray = answer.gray,
@@ -161,7 +168,8 @@ void SampleForms::EndOf(JpegFormKind refused) {
   const bool of_no_kind = refused == JpegFormKind::kSeekIndex;
   const bool memory = for_memory_.Has(refused);
   if (memory || of_no_kind)
-    cache_.forms().RefuseForms(dataset_, record_, FormKinds::Only(refused));
+    cache_.forms().RefuseForms(dataset_, record_, file_,
+                               FormKinds::Only(refused));
   if (disk_.forms != nullptr && (!memory || of_no_kind))
     disk_.forms->RefuseForm(disk_.dataset, record_, refused);
 }

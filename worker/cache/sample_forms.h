@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleForms: the forms of one sample's JPEG, for one row that decodes it,
+// SampleForms: the forms of one sample's images, for one row that decodes them,
 // from the sample cache and the disk, with the time that the decode takes.
 //
 // A form that was read from a disk with the record replaces one that is to be
@@ -64,7 +64,7 @@ class SampleForms final : public FormKeeper {
   // REQUIRES: Begin was not called.
   SampleForms(SampleForms&&) = default;
 
-  FormWish Begin(std::span<const std::byte> file, DecodeScale scale) override;
+  FormWish Begin(std::span<const std::byte> file, DecodeClass decode) override;
   void End(FormAnswer answer) override;
   KeepLater Later() override;
 

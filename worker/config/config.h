@@ -53,7 +53,7 @@ struct Config {
   bool has_memory_bytes = false;  // given, not derived
   uint64_t cache_bytes = 0;       // the sample cache
   bool has_cache_bytes = false;
-  // The forms of JPEG files that are kept beside records and in the disk cache,
+  // The decoded forms that are kept beside records and in the disk cache,
   // if there is room: "none", "seek", "coefficients", "pixels" (in memory only),
   // or "all" of them.
   std::string forms = "all";

@@ -155,10 +155,10 @@ void AddStorageFlags(CLI::App* app, Config* config) {
       ->default_str("true");
   app->add_option(
          "--forms", config->forms,
-         "decoded forms of JPEG files that are kept, in what the files "
-         "leave of --cache and of --disk-cache-bytes: none, seek, "
-         "coefficients, pixels (in memory only), or all, whichever "
-         "saves most")
+         "decoded forms of images that are kept, in what the files leave "
+         "of --cache and of --disk-cache-bytes: none, seek, coefficients, "
+         "pixels (in memory only), or all, whichever saves most; formats "
+         "other than JPEG have pixels alone")
       ->check(CLI::IsMember({"none", "seek", "coefficients", "pixels", "all"}));
   app->add_option("--storage-connections", storage.connections,
                   "requests to remote storage at a time")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RecordReader: finds the records of one dataset of a job, wherever they are,
-// and the forms of their JPEG files. Samples have the job's numbers.
+// and the forms of their images. Samples have the job's numbers.
 //
 // A record is looked for in a chain of sources, in this order:
 //

@@ -107,12 +107,12 @@ void AddCached(const Json& stats, std::string_view field, std::string title,
   if (!section.facts.empty()) view->sections.push_back(std::move(section));
 }
 
-// Adds nothing for a worker that has decoded no JPEG whose forms it may keep.
+// Adds nothing for a worker that has decoded no image whose forms it may keep.
 void AddFormAccount(const Json& stats, View* view) {
   const uint64_t lent = Whole(stats, "forms_lent_ms_total");
   if (lent == 0) return;
   view->sections.push_back(
-      {.title = "Forms of JPEG files",
+      {.title = "Decoded forms",
        .facts = {{"Decoding saved",
                   fmt::format("{} ms", Whole(stats, "forms_saved_ms_total"))},
                  {"Lent", fmt::format("{} ms", lent)},

@@ -40,6 +40,9 @@ struct Photos {
   // Pixels serve this share of reduced decodes; the others take what those by a
   // seek index take. And the size of these pixels.
   double served = 0.8, smaller = 0.25;
+  // The additional time of keeping the pixels of files of other formats, and the
+  // size of these pixels.
+  double others_making = 0.04, others_size = 2;
 };
 
 // The decodes of a worker, in any order, with the time that they take and would
@@ -57,7 +60,7 @@ class Worker {
     std::shared_ptr<const void> use;
     std::vector<size_t> bytes;  // of each record
     double ns_of_byte = 8;
-    DecodeScale scale = DecodeScale::kFull;
+    DecodeClass decode = DecodeClass::kFull;
   };
   Dataset Open(const std::string& name, uint64_t records) {
     Dataset dataset{.kept = cache_.Open(HashOf(name), name, name, records),
@@ -82,7 +85,7 @@ class Worker {
           return stored;
         });
     SampleForms forms(&cache_, &dataset.kept, record);
-    const FormWish wish = forms.Begin(sample->fields[0].bytes, dataset.scale);
+    const FormWish wish = forms.Begin(sample->fields[0].bytes, dataset.decode);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     const double window = std::uniform_real_distribution<>(0.4, 1.6)(random_);
@@ -93,13 +96,15 @@ class Worker {
       factor = photos_.takes[WayOf(JpegFormKind::kSeekIndex)];
     for (const JpegFormKind kind : kJpegFormKinds) {
       if (!wish.make.Has(kind)) continue;
-      factor += photos_.making[WayOf(kind)];
-      answer.made.push_back(FormOf(kind, bytes, dataset.scale));
+      factor += dataset.decode == DecodeClass::kOtherFormat
+                    ? photos_.others_making
+                    : photos_.making[WayOf(kind)];
+      answer.made.push_back(FormOf(kind, bytes, dataset.decode));
     }
     if (wish.grow) {
       if (!answer.used) factor = photos_.grows;
       answer.made.push_back(
-          FormOf(JpegFormKind::kSeekIndex, bytes, dataset.scale));
+          FormOf(JpegFormKind::kSeekIndex, bytes, dataset.decode));
     }
     const nanoseconds took(static_cast<int64_t>(plain * factor));
     clock_.Advance(took);
@@ -125,14 +130,15 @@ class Worker {
 
  private:
   bool AreServed(const Dataset& dataset) {
-    return dataset.scale == DecodeScale::kFull ||
+    return dataset.decode != DecodeClass::kReduced ||
            std::bernoulli_distribution(photos_.served)(random_);
   }
   KeptForm FormOf(JpegFormKind kind, size_t file_bytes,
-                  DecodeScale scale) const {
-    const bool smaller =
-        kind == JpegFormKind::kPixels && scale == DecodeScale::kReduced;
-    const double size = smaller ? photos_.smaller : photos_.size[WayOf(kind)];
+                  DecodeClass decode) const {
+    double size = photos_.size[WayOf(kind)];
+    if (kind == JpegFormKind::kPixels && decode == DecodeClass::kReduced)
+      size = photos_.smaller;
+    if (decode == DecodeClass::kOtherFormat) size = photos_.others_size;
     const auto owner = std::make_shared<const int>(1);
     const auto* const form = reinterpret_cast<const JpegForm*>(owner.get());
     return {std::shared_ptr<const JpegForm>(owner, form), kind,
@@ -212,12 +218,15 @@ TEST(FormPromise, NoWorkerIsEverBehindOneWithoutForms) {
     photos.grows = among(0.9, 1);
     photos.served = among(0, 1);
     photos.smaller = among(0.05, 5);
+    photos.others_making = among(0, 1);
+    photos.others_size = std::exp(among(0, 4));
     Worker worker(static_cast<uint64_t>(among(5e5, 2e7)), photos, seed);
     std::vector<Worker::Dataset> datasets;
     for (int i = 0; i < 3; ++i) {
       datasets.push_back(worker.Open(std::to_string(i), 30 + random() % 400));
       datasets.back().ns_of_byte = among(4, 16);
-      if (random() % 2 == 0) datasets.back().scale = DecodeScale::kReduced;
+      datasets.back().decode =
+          static_cast<DecodeClass>(random() % kDecodeClasses);
     }
     for (int job = 0; job < 12; ++job) {
       const Worker::Dataset& dataset = datasets[random() % 3];

@@ -135,7 +135,7 @@ class RepaidFormsTest : public ::testing::Test {
     SampleForms forms(&cache_, &kept_, record, {},
                       {.job = job, .epoch = epoch});
     const FormWish wish =
-        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
+        forms.Begin(sample->fields[0].bytes, DecodeClass::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     std::optional<JpegFormKind> made;

@@ -11,7 +11,7 @@ constexpr FormKinds kAllKinds = {
     .seek_index = true, .coefficients = true, .pixels = true};
 
 FormDemand PhotoDemand() {
-  return {.records = 1000,
+  return {.files = 1000,
           .decodes = 1000,
           .plain_ns = 1.0e6,
           .seek_index = {.bytes = 2000, .ns = 0.7e6},

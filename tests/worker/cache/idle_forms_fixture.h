@@ -98,8 +98,7 @@ class IdleFormsFixture : public testing::Test {
     if (!sample) return;
     SampleForms forms(&cache_, &kept_, record, {},
                       {.job = &job_, .epoch = epoch, .idle = &work_});
-    const FormWish wish =
-        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
+    const FormWish wish = forms.Begin(sample->fields[0].bytes, decode_);
     FormAnswer answer{.pixel_halvings = pixel_halvings_};
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     if (wish.make.pixels)
@@ -141,7 +140,9 @@ class IdleFormsFixture : public testing::Test {
   const Digest job_ = HashOf("job");
   std::unique_ptr<FormHorizon::Reading> reading_;
   uint64_t epoch_ = 0;
-  int pixel_halvings_ = 0;  // of the next decodes
+  // The class of the next decodes.
+  DecodeClass decode_ = DecodeClass::kFull;
+  int pixel_halvings_ = 0;
   FakeMaker maker_{&clock_, kFormBytes};
 };
 

@@ -73,7 +73,7 @@ class IdleStorm : public ::testing::Test {
     SampleForms forms(&cache_, &kept_, record, {},
                       {.job = &job_, .epoch = epoch, .idle = &work_});
     const std::span<const std::byte> file = sample->fields[0].bytes;
-    const FormWish wish = forms.Begin(file, DecodeScale::kFull);
+    const FormWish wish = forms.Begin(file, DecodeClass::kFull);
     for (int i = 0; i < 5 && wish.use.form == nullptr; ++i)
       for (const std::byte each : file) EXPECT_EQ(each, file[0]);
     FormAnswer answer;

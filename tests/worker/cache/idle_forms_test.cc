@@ -108,7 +108,7 @@ TEST_F(IdleFormsTest, RecordsComeInTheOrderOfTheirLastDecodes) {
   EXPECT_EQ(maker_.begun, order);
 }
 
-TEST_F(IdleFormsTest, ARecordThatWasDecodedAgainComesBehindTheOthers) {
+TEST_F(IdleFormsTest, AFileThatWasDecodedAgainComesBehindTheOthers) {
   IdleWork work;
   for (const uint64_t record : {1, 2, 3, 1})
     work.Offer({.dataset = kept_, .record = record});
@@ -116,7 +116,9 @@ TEST_F(IdleFormsTest, ARecordThatWasDecodedAgainComesBehindTheOthers) {
   auto taken = work.Take();
   EXPECT_EQ(taken->record, 2u);
   work.GiveBack(*std::move(taken));
-  work.Forget(kept_, 3);
+  work.Forget(kept_, 3, 1);
+  EXPECT_EQ(work.size(), 3u) << "another file of the record";
+  work.Forget(kept_, 3, 0);
   EXPECT_EQ(work.Take()->record, 2u);
   EXPECT_EQ(work.Take()->record, 1u);
   EXPECT_FALSE(work.Take().has_value());

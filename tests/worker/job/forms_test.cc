@@ -17,7 +17,7 @@ struct FormUser {
   void Decode(const RowInput& input) {
     ASSERT_NE(input.forms, nullptr);
     const FormWish wish =
-        input.forms->Begin(input.fields[0].bytes, DecodeScale::kFull);
+        input.forms->Begin(input.fields[0].bytes, DecodeClass::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) {
       answer.used = wish.use.kind;

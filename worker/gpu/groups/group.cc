@@ -178,7 +178,7 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     if (!IsJpeg(encoded)) return false;
     const bool exact = program_.decoder_class == DecoderClass::kExact;
     kept = KeptDecode(exact ? input.forms : nullptr, encoded,
-                      reduces ? DecodeScale::kReduced : DecodeScale::kFull);
+                      reduces ? DecodeClass::kReduced : DecodeClass::kFull);
     RETURN_IF_ERROR(kept.Open(decoder));
     header = decoder.header();
     if (reduces && !header.has_scales) return false;

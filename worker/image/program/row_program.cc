@@ -219,8 +219,8 @@ class Execution {
     ASSIGN_OR_RETURN(EncodedImage image,
                      EncodedImage::Open({encoded.data, encoded.bytes()},
                                         decode.orient, scratch_, input_.forms,
-                                        decode.reduce ? DecodeScale::kReduced
-                                                      : DecodeScale::kFull));
+                                        decode.reduce ? DecodeClass::kReduced
+                                                      : DecodeClass::kFull));
     View view(image.size());
     RETURN_IF_ERROR(ComposeView(decode.ops, input_, row_.values, &view));
     if (decode.reduce) image.Reduce(scratch_, &view);

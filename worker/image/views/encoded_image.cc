@@ -22,11 +22,11 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
                                                 bool orient,
                                                 ImageScratch& scratch,
                                                 FormKeeper* forms,
-                                                DecodeScale scale) {
+                                                DecodeClass decode) {
   EncodedImage image;
   image.file_ = file;
   if (IsJpeg(file)) {
-    image.kept_ = KeptDecode(forms, file, scale);
+    image.kept_ = KeptDecode(forms, file, decode);
     RETURN_IF_ERROR(image.kept_.Open(scratch.decoder));
     const JpegDecoder::Header& header = scratch.decoder.header();
     image.stored_ = {.size = header.size,
@@ -36,6 +36,7 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
     ASSIGN_OR_RETURN(image.codec_, FindCodec(file, scratch.limits().formats));
     ASSIGN_OR_RETURN(image.stored_,
                      image.codec_->read_header(file, scratch.limits()));
+    image.pixels_ = KeptPixels(forms, file);
   }
   RETURN_IF_ERROR(scratch.Charge(image.stored_.working_bytes));
   image.orientation_ = Orientation::Of(orient ? image.stored_.orientation : 1);
@@ -60,11 +61,15 @@ void EncodedImage::Reduce(ImageScratch& scratch, View* view) {
 
 absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
                                ImageScratch& scratch, std::byte* out,
-                               std::optional<DamagedView>* damage) const {
+                               std::optional<DamagedView>* damage) {
   RETURN_IF_ERROR(Decode(view, colours, partial, scratch, out));
   damage->reset();
+  if (codec_ != nullptr) {
+    pixels_.End();
+    return absl::OkStatus();
+  }
   kept_.End(scratch.decoder);
-  if (codec_ == nullptr && !scratch.decoder.damage().ok())
+  if (!scratch.decoder.damage().ok())
     *damage = DamagedView{.why = scratch.decoder.damage(),
                           .sound_rows = scratch.decoder.sound_rows(),
                           .stored = stored_.size,
@@ -75,7 +80,7 @@ absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
 
 absl::Status EncodedImage::Decode(const View& view, Colours colours,
                                   bool partial, ImageScratch& scratch,
-                                  std::byte* out) const {
+                                  std::byte* out) {
   // A channel of the result depends on the same channel of the image. So BGR
   // can be made from the result, but YCbCr, which is rounded, cannot.
   if (codec_ == nullptr && colours != Colours::kYcbcr) {
@@ -86,37 +91,53 @@ absl::Status EncodedImage::Decode(const View& view, Colours colours,
                  reinterpret_cast<uint8_t*>(out));
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(DecodeWhole(colours, partial, scratch));
+  ASSIGN_OR_RETURN(const std::byte* const pixels,
+                   DecodeWhole(colours, partial, scratch));
   const Tensor whole{DType::kUint8,
                      3,
                      {size().height, size().width, ChannelsOf(colours)},
-                     scratch.whole.data()};
+                     const_cast<std::byte*>(pixels)};  // is only read
   return RunOnTensor(view, whole, scratch, out);
 }
 
-absl::Status EncodedImage::DecodeWhole(Colours colours, bool partial,
-                                       ImageScratch& scratch) const {
+absl::StatusOr<const std::byte*> EncodedImage::DecodeWhole(
+    Colours colours, bool partial, ImageScratch& scratch) {
   const size_t pixels = PixelCount(stored_.size);
-  RETURN_IF_ERROR(scratch.Reserve(
-      pixels * static_cast<size_t>(ChannelsOf(colours)), &scratch.whole));
-  uint8_t* const whole = AsBytes(scratch.whole);
+  const auto reserve_whole = [&] {
+    return scratch.Reserve(pixels * static_cast<size_t>(ChannelsOf(colours)),
+                           &scratch.whole);
+  };
   if (codec_ == nullptr) {
+    RETURN_IF_ERROR(reserve_whole());
     RETURN_IF_ERROR(RunOnJpeg(View(size()), orientation_, false, partial,
                               scratch, scratch.whole.data()));
-    ConvertRgb(colours, pixels, whole);
-    return absl::OkStatus();
+    ConvertRgb(colours, pixels, AsBytes(scratch.whole));
+    return scratch.whole.data();
   }
-  if (orientation_.identity() && ChannelsOf(colours) == stored_.channels) {
-    RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits(), whole));
-    if (stored_.channels == 3) ConvertRgb(colours, pixels, whole);
-    return absl::OkStatus();
+  const auto decode = [&](std::byte* out) {
+    return codec_->decode(file_, stored_, scratch.limits(),
+                          reinterpret_cast<uint8_t*>(out));
+  };
+  const bool as_stored =
+      orientation_.identity() && ChannelsOf(colours) == stored_.channels;
+  ASSIGN_OR_RETURN(const std::byte* stored, pixels_.Get(stored_, decode));
+  if (stored == nullptr) {
+    RETURN_IF_ERROR(scratch.Reserve(stored_.bytes(), &scratch.stored));
+    RETURN_IF_ERROR(decode(scratch.stored.data()));
+    stored = scratch.stored.data();
+    if (as_stored) {
+      if (stored_.channels == 3)
+        ConvertRgb(colours, pixels, AsBytes(scratch.stored));
+      return stored;
+    }
   }
-  RETURN_IF_ERROR(scratch.Reserve(stored_.bytes(), &scratch.stored));
-  uint8_t* const stored = AsBytes(scratch.stored);
-  RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits(), stored));
-  TurnAndConvert(stored, stored_.size, stored_.channels, orientation_, colours,
-                 whole);
-  return absl::OkStatus();
+  if (as_stored && (colours == Colours::kRgb || colours == Colours::kGray))
+    return stored;
+  RETURN_IF_ERROR(reserve_whole());
+  TurnAndConvert(reinterpret_cast<const uint8_t*>(stored), stored_.size,
+                 stored_.channels, orientation_, colours,
+                 AsBytes(scratch.whole));
+  return scratch.whole.data();
 }
 
 }  // namespace leat::worker

@@ -24,6 +24,7 @@
 #include "worker/image/views/colours.h"
 #include "worker/image/views/damaged_view.h"
 #include "worker/image/views/image_scratch.h"
+#include "worker/image/views/kept_pixels.h"
 
 namespace leat::worker {
 
@@ -32,12 +33,12 @@ namespace leat::worker {
 class EncodedImage {
  public:
   // Reads the header, and ignores the orientation if not `orient`. `forms` may
-  // be nullptr. If the file is a JPEG, `forms` is asked for decoded forms here,
-  // and receives new ones after Run. `scale` says whether Reduce may be called.
+  // be nullptr. It is asked for decoded forms here, and receives new ones after
+  // Run. `decode` says whether Reduce may be called, and is kFull or kReduced.
   // Errors are those of RowProgram::Run.
   static absl::StatusOr<EncodedImage> Open(
       std::span<const std::byte> file, bool orient, ImageScratch& scratch,
-      FormKeeper* forms = nullptr, DecodeScale scale = DecodeScale::kFull);
+      FormKeeper* forms = nullptr, DecodeClass decode = DecodeClass::kFull);
 
   // For a JPEG: chooses the scale of the image, and makes `view` a view of the
   // scaled image. Other formats stay whole, and are counted. REQUIRES: `view`
@@ -53,17 +54,18 @@ class EncodedImage {
   // error: kDataLoss. Called once.
   absl::Status Run(const View& view, Colours colours, bool partial,
                    ImageScratch& scratch, std::byte* out,
-                   std::optional<DamagedView>* damage) const;
+                   std::optional<DamagedView>* damage);
 
  private:
   absl::Status Decode(const View& view, Colours colours, bool partial,
-                      ImageScratch& scratch, std::byte* out) const;
-  // Decodes all of it, turned and in `colours`, into scratch.whole.
-  absl::Status DecodeWhole(Colours colours, bool partial,
-                           ImageScratch& scratch) const;
+                      ImageScratch& scratch, std::byte* out);
+  // Returns all of it, turned and in `colours`: kept pixels, or in `scratch`.
+  absl::StatusOr<const std::byte*> DecodeWhole(Colours colours, bool partial,
+                                               ImageScratch& scratch);
 
   std::span<const std::byte> file_;
   KeptDecode kept_;               // of a JPEG
+  KeptPixels pixels_;             // of any other format
   const Codec* codec_ = nullptr;  // nullptr: a JPEG
   ImageHeader stored_;
   Orientation orientation_;

@@ -377,7 +377,7 @@ TEST(Describe, AWorkerShowsWhatItKeepsOfEachDataset) {
           "train, coefficients +512.0 KiB, 5 entries, 40 decodes, 123 ms "
           "saved\n"));
   EXPECT_THAT(shell.out,
-              ::testing::ContainsRegex("\nForms of JPEG files\n"
+              ::testing::ContainsRegex("\nDecoded forms\n"
                                        "Decoding saved +900 ms\n"
                                        "Lent +30 ms\n"
                                        "Spent on making them +800 ms\n"

@@ -24,7 +24,7 @@ constexpr int kIndexedSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
 // Keeps the seek indexes of files, which grow.
 class IndexKeeper final : public FormKeeper {
  public:
-  FormWish Begin(std::span<const std::byte> file, DecodeScale) override {
+  FormWish Begin(std::span<const std::byte> file, DecodeClass) override {
     file_ = file.data();
     FormWish wish;
     wish.grow = true;

@@ -10,9 +10,9 @@
 namespace leat::worker {
 
 KeptDecode::KeptDecode(FormKeeper* keeper, std::span<const std::byte> file,
-                       DecodeScale scale)
+                       DecodeClass decode)
     : keeper_(keeper), file_(file) {
-  if (keeper_ != nullptr) wish_ = keeper_->Begin(file, scale);
+  if (keeper_ != nullptr) wish_ = keeper_->Begin(file, decode);
 }
 
 absl::Status KeptDecode::Open(JpegDecoder& decoder) const {

@@ -19,7 +19,7 @@ class KeptDecode {
   KeptDecode() = default;
   // `keeper` nullptr: no forms are kept.
   KeptDecode(FormKeeper* keeper, std::span<const std::byte> file,
-             DecodeScale scale = DecodeScale::kFull);
+             DecodeClass decode = DecodeClass::kFull);
 
   // Like JpegDecoder::Open, with the form that the keeper has.
   absl::Status Open(JpegDecoder& decoder) const;

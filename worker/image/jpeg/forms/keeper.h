@@ -17,10 +17,18 @@
 
 namespace leat::worker {
 
-// DecodeScale says how large images are decoded: always at their full size, or
-// as each window allows (docs/decisions/0059).
-enum class DecodeScale : uint8_t { kFull, kReduced };
-inline constexpr size_t kDecodeScales = 2;
+// Decodes whose times and forms are told apart: of JPEG files at their full
+// size, or as large as each window allows (docs/decisions/0059); and of files
+// of other formats, whose only form is their pixels.
+enum class DecodeClass : uint8_t { kFull, kReduced, kOtherFormat };
+inline constexpr size_t kDecodeClasses = 3;
+
+inline FormKinds KindsOf(DecodeClass decode) {
+  return decode == DecodeClass::kOtherFormat
+             ? FormKinds::Only(JpegFormKind::kPixels)
+             : FormKinds{
+                   .seek_index = true, .coefficients = true, .pixels = true};
+}
 
 // A form, for code that holds it and does not know its contents.
 struct KeptForm {
@@ -29,6 +37,9 @@ struct KeptForm {
   size_t bytes = 0;
   // False for a seek index of a part of the file, which stays in the process.
   bool whole = true;
+  // False for pixels of another format: neither disks nor peers have a form of
+  // such a file.
+  bool of_jpeg = true;
 };
 
 // The keeper's instructions before a decode.
@@ -60,9 +71,9 @@ struct FormAnswer {
 class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
-  // A JPEG file is about to be decoded.
+  // A file is about to be decoded.
   virtual FormWish Begin(std::span<const std::byte> file,
-                         DecodeScale scale) = 0;
+                         DecodeClass decode) = 0;
   // The file was decoded. Not called for a file that cannot be decoded.
   virtual void End(FormAnswer answer) = 0;
 

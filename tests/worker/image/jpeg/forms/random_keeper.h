@@ -19,7 +19,7 @@ class RandomKeeper final : public FormKeeper {
  public:
   explicit RandomKeeper(uint32_t seed) : random_(seed) {}
 
-  FormWish Begin(std::span<const std::byte> file, DecodeScale) override {
+  FormWish Begin(std::span<const std::byte> file, DecodeClass) override {
     file_ = file.data();
     FormWish wish;
     wish.max_bytes = random_() % 4 == 0 ? 100 : size_t{1} << 30;
