@@ -349,6 +349,8 @@ class BrowserTest(PageTest):
         browser.open(page)
         browser.driver.find_element(By.ID, "token").send_keys(OWN)
         browser.driver.find_element(By.TAG_NAME, "button").click()
+        # To refresh before the form has an answer would give the sign-in up.
+        self.until("it is signed in", lambda: not browser.driver.find_elements(By.ID, "token"))
 
         def judged():
             try:
