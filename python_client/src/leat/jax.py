@@ -34,6 +34,7 @@ from leat._arrays.global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
+from leat._graphs.options import flag as _flag
 from leat._iterators import (
     epilogue as _epilogue,
     placement as _placement,
@@ -318,6 +319,7 @@ def batches(
     _placement.check_equal_batches(job)
     _check_wide(job, names)
     _epilogue.chosen(epilogue)
+    _flag("progress", progress)
     if (sharding is None) == (devices is None):
         raise InvalidArgument("expected one of sharding and devices")
     sharding = _over(devices, job.batch) if devices is not None else _checked(sharding)

@@ -9,6 +9,8 @@ import pathlib
 import sys
 from typing import Any
 
+import numpy as np
+
 from leat._graphs.operators import nearest
 from leat.errors import InvalidArgument
 
@@ -17,7 +19,7 @@ def chosen(name: str, value: Any, choices: dict[str, str]) -> str:
     if isinstance(value, str) and value in choices:
         return choices[value]
     hint = nearest(value, choices) if isinstance(value, str) else ""
-    raise InvalidArgument(f"{name} = {value!r}; expected one of {', '.join(map(repr, choices))}{hint}")
+    raise InvalidArgument(f"{name} = {value!r:.80}; expected one of {', '.join(map(repr, choices))}{hint}")
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
@@ -26,8 +28,14 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
     except (AttributeError, TypeError):
         number = None
     if number is None or isinstance(value, bool) or not low <= number <= high:
-        raise InvalidArgument(f"{name} = {value!r}; expected a whole number from {low} to {high}")
+        raise InvalidArgument(f"{name} = {value!r:.80}; expected a whole number from {low} to {high}")
     return number
+
+
+def flag(name: str, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise InvalidArgument(f"{name} = {value!r:.80}; expected True or False")
 
 
 def _is_number(value: Any) -> bool:
@@ -37,7 +45,7 @@ def _is_number(value: Any) -> bool:
 
 def share(name: str, value: Any) -> float:
     if not _is_number(value) or not 0 <= value <= 1:
-        raise InvalidArgument(f"{name} = {value!r}; expected a share from 0.0 to 1.0")
+        raise InvalidArgument(f"{name} = {value!r:.80}; expected a share from 0.0 to 1.0")
     return float(value)
 
 
@@ -58,7 +66,7 @@ def positive_number(what: str, value: Any) -> float:
 
 def seconds(name: str, value: Any) -> float:
     if not _is_number(value) or not value > 0:
-        raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
+        raise InvalidArgument(f"{name} = {value!r:.80}; expected seconds, more than 0")
     return float(min(value, 1e9))
 
 

@@ -19,9 +19,9 @@ CHOICES = ("worker", "device")
 
 def chosen(epilogue: Any) -> str:
     """Returns `epilogue` if it is one of the two words; otherwise raises."""
-    if epilogue in CHOICES:
+    if isinstance(epilogue, str) and epilogue in CHOICES:
         return epilogue
-    raise InvalidArgument(f"epilogue = {epilogue!r}; expected 'worker' or 'device'")
+    raise InvalidArgument(f"epilogue = {epilogue!r:.80}; expected 'worker' or 'device'")
 
 
 @dataclasses.dataclass(frozen=True)

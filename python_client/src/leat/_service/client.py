@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from leat._graphs.mixture import Mixture
-from leat._graphs.options import chosen, seconds, share, whole
+from leat._graphs.options import chosen, flag, seconds, share, whole
 from leat._graphs.pipeline import Pipeline, spec_of
 from leat._library import native
 from leat._service import context, credentials, private, waiting
@@ -56,8 +56,7 @@ def connect(
         address: the coordinator's address, "host:7411". None: the address and files of the context that LEAT_CONTEXT
             names; without that, LEAT_COORDINATOR; without that, a private service.
         access_token: the secret that every caller of the service must present. None: `access_token_file`,
-            LEAT_ACCESS_TOKEN, or the file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an
-            iterator.)
+            LEAT_ACCESS_TOKEN, or the file LEAT_ACCESS_TOKEN_FILE.
         access_token_file: a file with the access token. It is read again while the script runs, so the token can be
             replaced.
         ca: a PEM file of the authorities to trust, or "system" for those that this machine trusts; either enables TLS.
@@ -126,11 +125,12 @@ def _name(name: Any) -> str:
 
 def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
     """Checks both arguments of Service.job, and returns the C interface's word for `relist`."""
-    if not isinstance(replace, bool):
-        raise InvalidArgument(f"replace = {replace!r:.40}; expected True or False")
-    if not (isinstance(relist, bool) or relist == "auto"):
+    flag("replace", replace)
+    if isinstance(relist, str) and relist == "auto":
+        return "auto"
+    if not isinstance(relist, bool):
         raise InvalidArgument(f"relist = {relist!r:.40}; expected 'auto', True or False")
-    return "auto" if relist == "auto" else "always" if relist else "never"
+    return "always" if relist else "never"
 
 
 def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
@@ -146,9 +146,9 @@ def _add_pipelines(spec: dict[str, Any], pipeline: Pipeline | Mixture) -> None:
 def _add_parts(spec: dict[str, Any], num_parts: int | None, rotate_parts: bool, mix_parts: bool) -> None:
     if num_parts is not None:
         spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
-    if rotate_parts:
+    if flag("rotate_parts", rotate_parts):
         spec["rotate_parts"] = True
-    if mix_parts:
+    if flag("mix_parts", mix_parts):
         spec["mix_parts"] = True
 
 

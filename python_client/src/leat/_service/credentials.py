@@ -73,7 +73,7 @@ def pem(name: str, path: Path, environ: Mapping[str, str] = os.environ) -> str |
     if path is None:
         name = f"LEAT_TLS_{name.upper()}"
         path = variable(name, environ)
-    if path == "system" and name in ("ca", "LEAT_TLS_CA"):
+    if isinstance(path, str) and path == "system" and name in ("ca", "LEAT_TLS_CA"):
         path = _system_roots(name)
     return file_text(name, path)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from leat._graphs.options import seconds, whole
+from leat._graphs.options import flag, seconds, whole
 from leat._iterators import epilogue as _epilogue, external
 from leat._iterators.batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._library import native
@@ -194,8 +194,8 @@ class Job:
             make: the iterator's class, or a function of the arguments of BatchIterator that returns an iterator.
         """
         numbers = row_numbers(rows, self.batch)
-        count = self.batch if numbers is None else numbers.size
         options: dict[str, Any] = {}
+        flag("progress", progress)
         if epochs is not None:
             epochs = whole("epochs", epochs, 0, 2**53)
         first = None if start is None else _epoch_and_step(start)
@@ -214,7 +214,7 @@ class Job:
         if ahead:
             options["ahead"] = True
         if self._external is not None:
-            source = self._chosen_source(source, count)
+            source = self._chosen_source(source, self.batch if numbers is None else numbers.size)
         elif source is not None:
             raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
 

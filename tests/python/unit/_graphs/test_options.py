@@ -106,3 +106,34 @@ def test_a_jobs_name_is_a_text(service, graph, name):
     ):
         with pytest.raises(leat.InvalidArgument, match="name = .*; expected a text"):
             ask()
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1, None, [], np.array([1, 2])])
+def test_a_switch_is_true_or_false(value, service, graph):
+    with pytest.raises(leat.InvalidArgument, match="mix_parts = .*; expected True or False"):
+        _options.flag("mix_parts", value)
+    assert _options.flag("mix_parts", np.bool_(True)) is True
+    for name in ("rotate_parts", "mix_parts", "replace"):
+        with pytest.raises(leat.InvalidArgument, match=f"{name} = .*; expected True or False"):
+            service.job("job", graph.images, batch=8, **{name: value})
+
+
+@pytest.mark.parametrize("value", ["no", 1, np.array([1, 2])])
+def test_progress_is_true_or_false(value, job):
+    with pytest.raises(leat.InvalidArgument, match="progress = .*; expected True or False"):
+        job.batches(progress=value)
+
+
+def test_an_array_is_no_word(job, service, graph):
+    array = np.array([1, 2])
+    with pytest.raises(leat.InvalidArgument, match="relist = .*; expected 'auto', True or False"):
+        service.job("job", graph.images, batch=8, relist=array)
+    with pytest.raises(leat.InvalidArgument, match="epilogue = .*; expected 'worker' or 'device'"):
+        job.batches(epilogue=array)
+
+
+@pytest.mark.parametrize("name", ["epochs", "window", "max_window_bytes", "row_timeout", "epilogue"])
+def test_an_error_shows_the_head_of_a_long_value(name, job):
+    with pytest.raises(leat.InvalidArgument) as raised:
+        job.batches(**{name: "x" * 100_000})
+    assert len(str(raised.value)) < 300
