@@ -208,6 +208,8 @@ absl::StatusOr<int> RunTop(Session& session) {
 // The local part is printed even if no coordinator answers.
 absl::StatusOr<int> RunDoctor(Session& session) {
   const Options& options = session.options();
+  // Otherwise the flag's error would look like the coordinator's.
+  RETURN_IF_ERROR(ParseTimeFlag("--timeout", options.timeout).status());
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
     AddCredentials(session, &diagnoses);

@@ -187,6 +187,13 @@ TEST_F(CredentialsTest, DoctorReadsWhatTheCommandWouldShow) {
                                HasSubstr("leat access create")));
 }
 
+TEST_F(CredentialsTest, DoctorIsNotAskedForAnImpossibleTime) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"doctor", "--timeout", "nan"}), 2);
+  EXPECT_THAT(shell.err, HasSubstr("--timeout \"nan\": want a time"));
+  EXPECT_EQ(shell.out, "");
+}
+
 TEST_F(CredentialsTest, DoctorShakesHandsWithTheWorkersThatTrainingsNeed) {
   Shell shell;
   shell.service.answers["workers"] = R"({"workers": [
