@@ -46,7 +46,8 @@ struct Codec {
   // Looks at the first bytes.
   bool (*recognises)(std::span<const std::byte> file);
   // Reads the header without decoding. kInvalidArgument: a kind that is not
-  // supported. kDataLoss: damaged or cut off. kResourceExhausted: over a limit.
+  // supported. kDataLoss: damaged or cut off. kResourceExhausted: over a limit,
+  // or, as a fault of the worker, there is too little memory.
   // REQUIRES: recognises(file).
   absl::StatusOr<ImageHeader> (*read_header)(std::span<const std::byte> file,
                                              const ImageLimits& limits);

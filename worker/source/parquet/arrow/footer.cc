@@ -12,12 +12,15 @@
 #include "parquet/statistics.h"
 #include "parquet/types.h"
 #include "worker/source/parquet/arrow/chunk.h"
+#include "worker/source/parquet/arrow/footer_memory.h"
 
 namespace leat::worker {
 namespace {
 
-// A footer in memory takes about this many times its bytes in the file.
-constexpr uint64_t kFooterCost = 12;
+// A footer in memory takes about this many times its bytes in the file. What
+// writers make may take up to the second, with columns of short names and no
+// statistics.
+constexpr uint64_t kFooterCost = 12, kMostFooterCost = 48;
 
 ParquetElement IntElement(const parquet::IntLogicalType& type) {
   using E = ParquetElement;
@@ -160,6 +163,12 @@ class ArrowFooter final : public ParquetFooter {
       : bounds_(bounds) {
     BoundedPool pool(bounds.max_footer_bytes + 64);
     const auto stored = ReadFooter(input, &pool);
+    const uint64_t memory =
+        FooterMemory::Of(stored->data(), static_cast<size_t>(stored->size()));
+    const uint64_t most = kMostFooterCost * bounds.max_footer_bytes;
+    if (memory > most)
+      ThrowTooLarge("a footer that takes about " + std::to_string(memory) +
+                    " bytes of memory: the limit is " + std::to_string(most));
 #if ARROW_VERSION_MAJOR < 26
     uint32_t counted = static_cast<uint32_t>(stored->size());  // is bounded
     uint32_t* const size = &counted;
