@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -147,8 +148,7 @@ absl::StatusOr<Value> ValueFrom(const ArgInfo& arg,
   }
   const bool whole = arg.type == ArgType::kInt || arg.type == ArgType::kInts;
   for (const double number : numbers)
-    if (whole && (number != static_cast<double>(static_cast<int64_t>(number)) ||
-                  number > 0x1p53 || number < -0x1p53))
+    if (whole && !(std::fabs(number) <= 0x1p53 && std::floor(number) == number))
       return InvalidArgument("{}: want a whole number", number);
   if (arg.type == ArgType::kInt)
     return Value(static_cast<int64_t>(numbers.front()));

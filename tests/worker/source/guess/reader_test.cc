@@ -140,6 +140,20 @@ TEST_F(GuessRemoteReader, ASignedArrayIsOneFile) {
   EXPECT_TRUE(listed.ok()) << listed;
 }
 
+TEST_F(GuessReaderTest, ANumberThatIsNotWholeIsNamed) {
+  const std::string file = dir_.Write("a.bin", "12345678");
+  for (const char* end : {"1.5", "nan", "inf", "-inf", "1e300", "-1e19"}) {
+    const auto guess =
+        GuessReader(file, {.format = "tokens", .args = {{"end", {end}}}}, {});
+    EXPECT_THAT(std::string(Message(guess.status())),
+                HasSubstr("argument \"end\""))
+        << end;
+    EXPECT_THAT(std::string(Message(guess.status())),
+                HasSubstr("want a whole number"))
+        << end;
+  }
+}
+
 // Each name is searched for in the whole record, so that a record of a few MiB
 // would take hours if all of its names were.
 TEST_F(GuessReaderTest, ARecordOfVeryManyFeaturesTakesNoLongTime) {
