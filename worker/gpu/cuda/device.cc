@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/cuda/memory.h"
-#include "worker/gpu/cuda/page_locked.h"
+#include "worker/gpu/cuda/pinned_ranges.h"
 #include "worker/gpu/cuda/queue.h"
 #include "worker/gpu/device/error.h"
 
@@ -233,12 +233,12 @@ absl::StatusOr<std::byte*> CudaDevice::AllocatePinned(size_t bytes) const {
   RETURN_IF_ERROR(
       Check(driver_->MemHostAlloc(&memory, bytes, cuda::kHostAllocPortable),
             "cuMemHostAlloc"));
-  AddPageLocked(memory, bytes);
+  AddPinned(memory, bytes);
   return static_cast<std::byte*>(memory);
 }
 
 void CudaDevice::FreePinned(std::byte* memory) const {
-  RemovePageLocked(memory);
+  RemovePinned(memory);
   Released(driver_->MemFreeHost(memory), "cuMemFreeHost");
 }
 
@@ -246,12 +246,12 @@ absl::Status CudaDevice::Pin(std::byte* memory, uint64_t bytes) const {
   RETURN_IF_ERROR(Check(
       driver_->MemHostRegister(memory, bytes, cuda::kHostRegisterPortable),
       "cuMemHostRegister"));
-  AddPageLocked(memory, bytes);
+  AddPinned(memory, bytes);
   return absl::OkStatus();
 }
 
 void CudaDevice::Unpin(std::byte* memory) const {
-  RemovePageLocked(memory);
+  RemovePinned(memory);
   Released(driver_->MemHostUnregister(memory), "cuMemHostUnregister");
 }
 

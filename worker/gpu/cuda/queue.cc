@@ -3,7 +3,7 @@
 
 #include "core/status.h"
 #include "worker/gpu/cuda/nvjpeg_slot.h"
-#include "worker/gpu/cuda/page_locked.h"
+#include "worker/gpu/cuda/pinned_ranges.h"
 
 namespace leat::worker {
 
@@ -30,7 +30,7 @@ CudaQueue::~CudaQueue() {
 }
 
 void CudaQueue::CountCopy(const void* host, size_t bytes) {
-  if (!IsPageLocked(host, bytes)) ++pageable_copies_;
+  if (!IsPinned(host, bytes)) ++pageable_copies_;
 }
 
 absl::Status CudaQueue::ToDevice(DeviceAddress to, const void* from,

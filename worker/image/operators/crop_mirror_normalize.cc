@@ -13,7 +13,7 @@
 #include "core/status.h"
 #include "core/tensor/pointwise.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/sample_flag.h"
+#include "worker/image/operators/sample_bool.h"
 
 namespace leat::worker {
 namespace {
@@ -32,7 +32,7 @@ class CropMirrorNormalize final : public OperatorKernel {
       : crop_(ConstantArg<std::vector<int64_t>>(graph, node, "crop")),
         pos_{FloatArg::Of(graph, node, "pos_y"),
              FloatArg::Of(graph, node, "pos_x")},
-        mirror_(SampleFlag::Of(graph, node, "mirror")),
+        mirror_(SampleBool::Of(graph, node, "mirror")),
         policy_(ConstantArg<std::string>(graph, node, "out_of_bounds_policy")),
         truncate_(ConstantArg<std::string>(graph, node, "rounding") ==
                   "truncate"),
@@ -200,7 +200,7 @@ class CropMirrorNormalize final : public OperatorKernel {
 
   const std::vector<int64_t> crop_;
   const std::array<FloatArg, 2> pos_;
-  const SampleFlag mirror_;
+  const SampleBool mirror_;
   const std::string policy_;
   const bool truncate_, planes_;
   const int64_t in_channels_, channels_;

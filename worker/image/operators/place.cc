@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "worker/image/loops/box_copy.h"
 #include "worker/image/operators/args.h"
-#include "worker/image/operators/sample_flag.h"
+#include "worker/image/operators/sample_bool.h"
 
 namespace leat::worker {
 namespace {
@@ -215,7 +215,7 @@ class Erase final : public OperatorKernel {
         place_{FloatArg::Of(graph, node, "y"), FloatArg::Of(graph, node, "x")},
         size_{FloatArg::Of(graph, node, "height"),
               FloatArg::Of(graph, node, "width")},
-        enable_(SampleFlag::Of(graph, node, "enable")),
+        enable_(SampleBool::Of(graph, node, "enable")),
         fill_(ConstantArg<Floats>(graph, node, "fill_value"),
               InputType(graph, node, 0).dtype) {}
 
@@ -275,7 +275,7 @@ class Erase final : public OperatorKernel {
   const Floats anchor_, shape_;
   const bool normalized_, centered_;
   const std::array<FloatArg, 2> place_, size_;
-  const SampleFlag enable_;
+  const SampleBool enable_;
   const FillPattern fill_;
 };
 

@@ -9,9 +9,9 @@
 
 namespace leat::worker {
 
-void AddPageLocked(const void* memory, size_t bytes);
-void RemovePageLocked(const void* memory);
+void AddPinned(const void* memory, size_t bytes);
+void RemovePinned(const void* memory);
 // True if all these bytes lie in one such memory. All three are thread-safe.
-bool IsPageLocked(const void* memory, size_t bytes);
+bool IsPinned(const void* memory, size_t bytes);
 
 }  // namespace leat::worker

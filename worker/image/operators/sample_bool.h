@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleFlag: a bool argument that is a constant, or the value of another node.
+// SampleBool: a bool argument that is a constant, or the value of another node.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace leat::worker {
 
-class SampleFlag {
+class SampleBool {
  public:
-  static SampleFlag Of(const CheckedGraph& graph, uint32_t node,
+  static SampleBool Of(const CheckedGraph& graph, uint32_t node,
                        const char* name) {
-    SampleFlag flag;
+    SampleBool flag;
     const Node& op = graph.graph.nodes[node];
     const Value& value = op.args.at(name);
     if (std::holds_alternative<bool>(value)) {

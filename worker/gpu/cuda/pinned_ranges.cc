@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/cuda/page_locked.h"
+#include "worker/gpu/cuda/pinned_ranges.h"
 
 #include <cstdint>
 #include <map>
@@ -21,19 +21,19 @@ Memories& All() {
 
 }  // namespace
 
-void AddPageLocked(const void* memory, size_t bytes) {
+void AddPinned(const void* memory, size_t bytes) {
   Memories& all = All();
   MutexLock lock(&all.mu);
   all.bytes_at[reinterpret_cast<uintptr_t>(memory)] = bytes;
 }
 
-void RemovePageLocked(const void* memory) {
+void RemovePinned(const void* memory) {
   Memories& all = All();
   MutexLock lock(&all.mu);
   all.bytes_at.erase(reinterpret_cast<uintptr_t>(memory));
 }
 
-bool IsPageLocked(const void* memory, size_t bytes) {
+bool IsPinned(const void* memory, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(memory);
   Memories& all = All();
   MutexLock lock(&all.mu);
