@@ -79,9 +79,13 @@ std::string RedactedUri(std::string_view uri) {
       keyed ? uri : uri.substr(0, uri.find_first_of("?#", begin));
   const size_t path = std::min(kept.find('/', begin), kept.size());
   std::string_view host = kept.substr(begin, path - begin);
-  if (const size_t at = host.rfind('@'); at != std::string_view::npos)
-    host.remove_prefix(at + 1);
-  const std::string_view sound = WithoutOddPort(host, /*ports=*/!keyed);
+  const size_t at = host.rfind('@');
+  if (at != std::string_view::npos) host.remove_prefix(at + 1);
+  // "https://user:123/word@host" could be a path with an '@' at a host's port.
+  const bool may_have_port =
+      !keyed && (at != std::string_view::npos ||
+                 uri.find('@', path) == std::string_view::npos);
+  const std::string_view sound = WithoutOddPort(host, may_have_port);
   std::string out(uri.substr(0, begin));
   out += sound;
   if (sound.size() == host.size()) out += kept.substr(path);

@@ -16,7 +16,9 @@ std::string SchemeOf(std::string_view uri);
 
 // Returns `uri` without user, password, query and fragment. Plain paths, file:
 // URIs and the keys of s3: and gs: are returned whole, since '?' is an ordinary
-// character there.
+// character there. If a character of the password was not escaped, what follows
+// the user is left out: so is the path of "http://host:80/a@b", which may be
+// that of a user "host".
 std::string RedactedUri(std::string_view uri);
 
 // Returns `text` with RedactedUri applied to each address in it. An address
