@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "grpc/grpc.h"
 #include "openssl/err.h"
+#include "openssl/ssl.h"
 #include "openssl/x509.h"
 #include "openssl/x509v3.h"
 #include "rpc/tls/pem.h"
@@ -70,6 +71,30 @@ absl::Status CheckChain(const Security& security,
   return absl::OkStatus();
 }
 
+// Checks that OpenSSL presents the chain. It refuses keys that are too short and
+// signatures that are too weak for the level of security that this machine
+// demands (man 3 SSL_CTX_set_security_level), as an RSA key of 1024 bits.
+absl::Status CheckLevel(const Security& security,
+                        const std::vector<Certificate>& chain, EVP_PKEY* key) {
+  const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context(
+      SSL_CTX_new(TLS_server_method()));
+  if (context == nullptr) return ResourceExhausted("no memory for TLS");
+  const auto refusal = [](std::string_view what) {
+    const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+    ERR_clear_error();
+    return InvalidArgument("{}: OpenSSL refuses it here: {}", what,
+                           reason == nullptr ? "unknown reason" : reason);
+  };
+  for (size_t i = 0; i < chain.size(); ++i)
+    if ((i == 0 ? SSL_CTX_use_certificate(context.get(), chain[i].get())
+                : SSL_CTX_add1_chain_cert(context.get(), chain[i].get())) != 1)
+      return refusal(
+          fmt::format("{}: certificate {}", CertOf(security), i + 1));
+  if (SSL_CTX_use_PrivateKey(context.get(), key) != 1)
+    return refusal(KeyOf(security));
+  return absl::OkStatus();
+}
+
 // Returns for example "2026-01-31T12:00:00Z".
 std::string TimeText(const ASN1_TIME* time) {
   tm when{};
@@ -105,6 +130,7 @@ absl::Status CheckTls(const Security& security) {
     return InvalidArgument(
         "{}: want a private key in PEM, without a passphrase", KeyOf(security));
   RETURN_IF_ERROR(CheckChain(security, chain, key.get()));
+  RETURN_IF_ERROR(CheckLevel(security, chain, key.get()));
   if (!HasNames(chain.front().get()))
     return InvalidArgument(
         "{}: it has no subjectAltName, so it is no host's: want DNS:NAME or "

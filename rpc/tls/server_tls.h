@@ -25,8 +25,8 @@ namespace leat::rpc {
 
 // kInvalidArgument: a file is not PEM, the key does not match the first
 // certificate or has a passphrase, a certificate was not issued by the next
-// one, or the first is for no host (without a subjectAltName). The message says
-// which.
+// one, OpenSSL finds a key or a signature too weak, or the first is for no host
+// (without a subjectAltName). The message says which.
 absl::Status CheckTls(const Security& security);
 // kInvalidArgument: a certificate has expired, or is not valid yet. Says when.
 absl::Status CheckDates(const Security& security, WallTime now);

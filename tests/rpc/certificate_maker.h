@@ -13,6 +13,7 @@
 #include "openssl/ec.h"
 #include "openssl/evp.h"
 #include "openssl/pem.h"
+#include "openssl/rsa.h"
 #include "openssl/x509.h"
 #include "openssl/x509v3.h"
 
@@ -23,6 +24,7 @@ struct CertificateWish {
   std::string names = "DNS:localhost";         // subjectAltName; empty: none
   std::chrono::seconds from{-3600}, to{3600};  // from now
   bool authority = false;
+  int rsa_bits = 0;  // of the key; 0: it is of the curve P-256
 };
 
 // A certificate and its key.
@@ -31,7 +33,10 @@ class MadeCertificate {
   // If `issuer` is nullptr, the certificate is signed by its own key.
   explicit MadeCertificate(const CertificateWish& wish,
                            const MadeCertificate* issuer = nullptr)
-      : key_(EVP_EC_gen("P-256"), EVP_PKEY_free), x509_(X509_new(), X509_free) {
+      : key_(wish.rsa_bits > 0 ? EVP_RSA_gen(wish.rsa_bits)
+                               : EVP_EC_gen("P-256"),
+             EVP_PKEY_free),
+        x509_(X509_new(), X509_free) {
     static long serial = 0;
     X509* const x = x509_.get();
     X509_set_version(x, 2);

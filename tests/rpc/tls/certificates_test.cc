@@ -61,6 +61,23 @@ TEST(CheckTls, ACertificateIsForSomeHost) {
       HasSubstr("subjectAltName"));
 }
 
+// gRPC would take it, and every caller's handshake would fail.
+TEST(CheckTls, AKeyThatIsTooShortForThisMachineIsRefused) {
+  const MadeCertificate root({.names = "", .authority = true});
+  const MadeCertificate weak({.rsa_bits = 512}, &root);
+  EXPECT_THAT(
+      Error(CheckTls({.cert_pem = weak.pem(), .key_pem = weak.key_pem()})),
+      HasSubstr("--tls-cert: certificate 1: OpenSSL refuses it here: ee key "
+                "too small"));
+  const MadeCertificate middle(
+      {.names = "", .authority = true, .rsa_bits = 512}, &root);
+  const MadeCertificate own({}, &middle);
+  EXPECT_THAT(Error(CheckTls({.cert_pem = own.pem() + middle.pem(),
+                              .key_pem = own.key_pem()})),
+              HasSubstr("certificate 2: OpenSSL refuses it here: ca key too "
+                        "small"));
+}
+
 TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
   const MadeCertificate root({.names = "", .to = 10 * kDay, .authority = true});
   const MadeCertificate own({.to = 2 * kDay}, &root);
