@@ -8,7 +8,6 @@
 //   its strip                       .2          .8
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,14 +80,11 @@ absl::StatusOr<JobHistory> Coordinator::HistoryOf(const std::string& job,
     MutexLock lock(&mu_);
     if (parts_->state.FindJob(job) == nullptr)
       return NotFound("no job \"{}\"", job);
-    // Its statistics are kept by name, so that a name counts once: a consumer
-    // that has connected again may have two sessions for a while.
-    std::set<std::string_view> names;
     for (const SessionId id : parts_->sessions.consumers().OfJob(job)) {
+      if (!parts_->sessions.consumers().IsNewest(id)) continue;
       const ConsumerOpening& opening =
           parts_->sessions.consumers().Find(id)->opening;
-      if (names.insert(opening.consumer).second)
-        consumers.emplace_back(opening.consumer, opening.host);
+      consumers.emplace_back(opening.consumer, opening.host);
     }
   }
   const int64_t wanted = std::max<int64_t>(1, since / History::kSlot);

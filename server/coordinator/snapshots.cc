@@ -169,7 +169,7 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
   }
   for (const auto& [id, consumer] : parts.sessions.consumers().all()) {
     if (to->stalled.size() == kMaxAlike) break;
-    if (consumer.stalled_since &&
+    if (consumer.stalled_since && parts.sessions.consumers().IsNewest(id) &&
         now.mono >= *consumer.stalled_since + parts.config.stall_after)
       to->stalled.push_back({consumer.opening.consumer, consumer.job,
                              consumer.report.stall_fraction});

@@ -91,6 +91,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
     if (parts_->state.FindJob(job) == nullptr)
       return NotFound("no job \"{}\"", job);
     for (const SessionId id : parts_->sessions.consumers().OfJob(job)) {
+      if (!parts_->sessions.consumers().IsNewest(id)) continue;
       const Consumer& consumer = *parts_->sessions.consumers().Find(id);
       names.push_back(consumer.opening.consumer);
       open = std::max<Duration>(open, now.wall - consumer.opened_at);

@@ -56,6 +56,7 @@ JobView ViewOf(const Parts& parts, const JobRecord& job,
   }
   bool placed = false;  // by a consumer that is no look
   for (const SessionId id : parts.sessions.consumers().OfJob(name)) {
+    if (!parts.sessions.consumers().IsNewest(id)) continue;
     const Consumer& consumer = *parts.sessions.consumers().Find(id);
     const ConsumerReport& report = consumer.report;
     const bool behind =
@@ -252,6 +253,7 @@ std::vector<ConsumerView> Coordinator::Consumers(const Page& page) const {
   const auto& names = parts_->sessions.consumers().by_name();
   for (auto it = names.upper_bound(page.after);
        it != names.end() && views.size() < page.limit; ++it) {
+    if (!parts_->sessions.consumers().IsNewest(it->second)) continue;
     const Consumer& consumer = *parts_->sessions.consumers().Find(it->second);
     views.push_back({it->first, consumer.opening, consumer.job, consumer.report,
                      consumer.opened_at, consumer.last_report_at});

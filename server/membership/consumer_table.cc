@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/membership/consumer_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
@@ -81,6 +82,17 @@ const std::set<SessionId>& ConsumerTable::OfPlan(
 
 const std::set<SessionId>& ConsumerTable::OfJob(std::string_view job) const {
   return In(by_job_, job);
+}
+
+size_t ConsumerTable::NumConsumers(std::string_view job) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      OfJob(job), [this](SessionId id) { return IsNewest(id); }));
+}
+
+bool ConsumerTable::IsNewest(SessionId id) const {
+  const std::string& name = consumers_.at(id).opening.consumer;
+  const auto next = by_name_.upper_bound(NameKey(name, id));
+  return next == by_name_.end() || !next->first.starts_with(name + ' ');
 }
 
 }  // namespace leat::server

@@ -10,6 +10,7 @@
 //   OfJob("cats") = {7}           their reports make the job's line in a list
 //   UsesPlan(P) = true            the job is in use, and does not expire
 //   by_name() = {"host/1 …7": 7}  the order of lists, page by page
+//   IsNewest(7) = true            no later session has the name "host/1"
 //   Remove(7): all four forget it
 //
 // Invariant: an index names a consumer if and only if it is in the table.
@@ -65,6 +66,12 @@ class ConsumerTable {
 
   const std::set<SessionId>& OfTable(const TableKey& key) const;
   const std::set<SessionId>& OfJob(std::string_view job) const;
+  // The number of consumers, where a name counts once.
+  size_t NumConsumers(std::string_view job) const;
+  // Returns false if a later session has the same consumer's name. The stream
+  // of this one has broken then, which the coordinator has not noticed yet, and
+  // its reports are old. REQUIRES: `id` is known.
+  bool IsNewest(SessionId id) const;
   const std::set<SessionId>& OfPlan(const Digest& plan_hash) const;
   bool UsesPlan(const Digest& plan_hash) const {
     return by_plan_.contains(plan_hash);

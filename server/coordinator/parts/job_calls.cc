@@ -204,7 +204,7 @@ void Datasets::Answer(uint64_t creation, JobCreation::Answer answer,
   DropUnwantedOf(*taken);
   if (answer.ok())
     answer->consumers =
-        uses_.sessions->consumers().OfJob(answer->info->spec.name).size();
+        uses_.sessions->consumers().NumConsumers(answer->info->spec.name);
   deferred->Add(
       [done = taken->TakeDone(), answer = std::move(answer)]() mutable {
         done(std::move(answer));

@@ -48,6 +48,7 @@ PoolsSeen Pools::See(const std::vector<PoolView>& others) const {
   }
   std::map<std::string, PoolJobSeen> jobs;
   for (const auto& [id, consumer] : sessions_->consumers().all()) {
+    if (!sessions_->consumers().IsNewest(id)) continue;
     PoolJobSeen& job = jobs[consumer.job];
     job.name = consumer.job;
     job.decoder_class = consumer.keys[0].decoder_class;

@@ -55,6 +55,38 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   EXPECT_EQ(view.consumers, 1u);
 }
 
+// The coordinator notices that a stream has broken after its keepalive, and
+// the consumer opens the next one at once.
+TEST(Coordinator, AConsumerThatConnectedAgainCountsOnce) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId broken = world.Open(*job, "c");
+  ConsumerReport stats;
+  stats.step = 5;
+  stats.rows_per_s = 100;
+  stats.stall_fraction = 0.9;
+  ASSERT_TRUE(world->ReportConsumer(broken, stats, world.now()).ok());
+  const SessionId newest = world.Open(*job, "c");
+  stats.step = 9;
+  stats.stall_fraction = 0;
+  for (int i = 0; i < 11; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+    ASSERT_TRUE(world->ReportConsumer(newest, stats, world.now()).ok());
+  }
+  EXPECT_FALSE(world.Found("CONSUMER_STALLED"));
+  const JobView view = world->Jobs()[0];
+  EXPECT_EQ(view.consumers, 1u);
+  EXPECT_EQ(view.rows_per_s, 100);
+  EXPECT_EQ(view.stall_fraction, 0);
+  EXPECT_EQ(view.step, 9u);
+  EXPECT_EQ(world->Consumers({}).size(), 1u);
+  World::Box again = world.Create(SpecOf("j", "/d"));
+  ASSERT_EQ(Code(again), absl::StatusCode::kOk);
+  EXPECT_EQ((**again)->consumers, 1u);
+}
+
 using Unreached = std::vector<UnreachedWorker>;
 
 TEST(Coordinator, TellsForAMinuteWhomAConsumerThatHasEndedDidNotReach) {

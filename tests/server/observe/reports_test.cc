@@ -181,6 +181,9 @@ TEST(ConsumerTable, EveryIndexForgetsWhoHasGone) {
   std::vector<SessionId> by_name;
   for (const auto& [name, id] : table.by_name()) by_name.push_back(id);
   EXPECT_THAT(by_name, ElementsAre(2, 3, 1));
+  EXPECT_FALSE(table.IsNewest(2)) << "3 has its name";
+  EXPECT_TRUE(table.IsNewest(3) && table.IsNewest(1));
+  EXPECT_EQ(table.NumConsumers("j"), 2u);
   EXPECT_TRUE(table.Remove(2));
   EXPECT_FALSE(table.Remove(2));
   EXPECT_THAT(table.OfJob("j"), ElementsAre(1, 3));
