@@ -325,8 +325,14 @@ void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
   DecodeCosts& decodes = dataset->of(terms->decode);
   const Duration plainly = decodes.plain.AtLeast(bytes).value_or(took);
   if (decode.made) {
-    decodes.making[WayOf(*decode.made)].Add(
-        bytes, took - decodes.plain.Of(bytes).value_or(took));
+    TimeOfBytes& making = decodes.making[WayOf(*decode.made)];
+    if (decode.making) {
+      making.Add(bytes, *decode.making);
+      account_.Spend(*decode.making);
+      decodes.plain.Add(bytes, took - *decode.making);
+      return;
+    }
+    making.Add(bytes, took - decodes.plain.Of(bytes).value_or(took));
     account_.Spend(took - plainly);
     return;
   }

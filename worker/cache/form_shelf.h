@@ -74,6 +74,7 @@ class FormShelf {
     std::optional<JpegFormKind> made;  // or was to be made
     size_t file_bytes = 0;
     Duration took{0};
+    std::optional<Duration> making;  // FormAnswer::making
   };
 
   // `kinds`: the forms that may be kept. `decode_clock` measures decodes. The

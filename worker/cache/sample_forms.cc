@@ -42,7 +42,7 @@ FormWish SampleForms::Begin(std::span<const std::byte> file,
     AskDisk(&wish);
   making_ = KindOf(wish.make);
   grows_ = wish.grow;
-  began_ = cache_.forms().decode_clock().Now();
+  began_ = Now();
   return wish;
 }
 
@@ -103,13 +103,13 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
 
 void SampleForms::End(FormAnswer answer) {
   if (!keeps_any()) return;
-  cache_.forms().CountDecode(
-      dataset_,
-      {.used = answer.used,
-       .made = making_,
-       .file_bytes = file_.size(),
-       .took = cache_.forms().decode_clock().Now() - began_},
-      &terms_);
+  cache_.forms().CountDecode(dataset_,
+                             {.used = answer.used,
+                              .made = making_,
+                              .file_bytes = file_.size(),
+                              .took = Now() - began_,
+                              .making = answer.making},
+                             &terms_);
   // A decode of another format makes its pixels at hardly any cost.
   if (idle_ != nullptr && terms_.lacks &&
       terms_.decode != DecodeClass::kOtherFormat &&

@@ -66,6 +66,9 @@ class SampleForms final : public FormKeeper {
 
   FormWish Begin(std::span<const std::byte> file, DecodeClass decode) override;
   void End(FormAnswer answer) override;
+  MonotonicTime Now() const override {
+    return cache_.forms().decode_clock().Now();
+  }
   KeepLater Later() override;
 
  private:

@@ -96,9 +96,13 @@ class Worker {
       factor = photos_.takes[WayOf(JpegFormKind::kSeekIndex)];
     for (const JpegFormKind kind : kJpegFormKinds) {
       if (!wish.make.Has(kind)) continue;
-      factor += dataset.decode == DecodeClass::kOtherFormat
-                    ? photos_.others_making
-                    : photos_.making[WayOf(kind)];
+      if (dataset.decode == DecodeClass::kOtherFormat) {
+        factor += photos_.others_making;
+        answer.making =
+            nanoseconds(static_cast<int64_t>(plain * photos_.others_making));
+      } else {
+        factor += photos_.making[WayOf(kind)];
+      }
       answer.made.push_back(FormOf(kind, bytes, dataset.decode));
     }
     if (wish.grow) {

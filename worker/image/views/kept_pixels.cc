@@ -30,14 +30,20 @@ absl::StatusOr<const std::byte*> KeptPixels::Get(const ImageHeader& header,
   if (!wish_.make.pixels) return nullptr;
   if (header.bytes() > wish_.max_bytes) {
     answer_.refused.Add(JpegFormKind::kPixels);
+    answer_.making = Duration(0);
     return nullptr;
   }
-  // Code that reads the rows may read some bytes after them.
+  // Code that reads the rows may read some bytes after them. The zeroes bring
+  // the memory into the process, so that its cost is measured here.
+  const MonotonicTime began = keeper_->Now();
   std::vector<std::byte> pixels(header.bytes() + kRowPadding);
+  const MonotonicTime allocated = keeper_->Now();
   RETURN_IF_ERROR(decode(pixels.data()));
   const std::byte* const made = pixels.data();
+  const MonotonicTime decoded = keeper_->Now();
   std::shared_ptr<const JpegForm> form =
       Pixels::Of(file_, image, std::move(pixels));
+  answer_.making = (allocated - began) + (keeper_->Now() - decoded);
   const size_t bytes = form->size_bytes();
   made_ = {.form = std::move(form),
            .kind = JpegFormKind::kPixels,

@@ -47,6 +47,10 @@ class PixelKeeper final : public FormKeeper {
     answers.push_back(answer);
     for (const KeptForm& form : answer.made) kept_[file_] = form;
   }
+  // A second passes between two calls.
+  MonotonicTime Now() const override {
+    return MonotonicTime(std::chrono::seconds(++calls_));
+  }
   // Gives a file another file's pixels.
   void Mix(const std::string& file, const std::string& others) {
     kept_[AsSpan(file).data()] = kept_[AsSpan(others).data()];
@@ -59,6 +63,7 @@ class PixelKeeper final : public FormKeeper {
  private:
   std::map<const std::byte*, KeptForm> kept_;
   const std::byte* file_ = nullptr;
+  mutable int calls_ = 0;
 };
 
 class KeptPixelsTest : public ::testing::Test {
@@ -124,11 +129,21 @@ TEST_F(KeptPixelsTest, ThatAreTooLargeAreRefusedAndNotMade) {
   ASSERT_EQ(keeper_.answers.size(), 1u);
   EXPECT_TRUE(keeper_.answers[0].made.empty());
   EXPECT_TRUE(keeper_.answers[0].refused.pixels);
+  EXPECT_EQ(keeper_.answers[0].making, Duration(0));
   keeper_.max_bytes = 61 * 45 * 3;
   ASSERT_TRUE(Decode(file, Colours::kRgb, true, &keeper_).ok());
   ASSERT_EQ(keeper_.answers[1].made.size(), 1u);
   EXPECT_EQ(keeper_.answers[1].made[0].kind, JpegFormKind::kPixels);
   EXPECT_GE(keeper_.answers[1].made[0].bytes, 61u * 45 * 3);
+}
+
+// New memory, and the form around the pixels.
+TEST_F(KeptPixelsTest, SayWhatTheyCostBesideTheDecode) {
+  const std::string file = MakePng(MakePicture(61, 45, 3));
+  for (int round = 0; round < 2; ++round)
+    ASSERT_TRUE(Decode(file, Colours::kRgb, true, &keeper_).ok());
+  EXPECT_EQ(keeper_.answers[0].making, std::chrono::seconds(2));
+  EXPECT_EQ(keeper_.answers[1].making, std::nullopt) << "none was made";
 }
 
 TEST_F(KeptPixelsTest, AreNotMadeOfADamagedFile) {

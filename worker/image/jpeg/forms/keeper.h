@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/clock.h"
 #include "worker/image/jpeg/forms/kinds.h"
 
 namespace leat::worker {
@@ -62,6 +63,10 @@ struct FormAnswer {
   FormKinds refused;  // those requested, but not made or extended
   // Those that cannot be made of the file at this scale, requested or not.
   FormKinds impossible;
+  // The time, by the keeper's Now, that making the form took beyond a plain
+  // decode. nullopt: it was not measured, and is the difference to the mean of
+  // plain decodes.
+  std::optional<Duration> making;
   // Colours of the decode; the scale at which it would keep pixels.
   bool gray = false;
   int pixel_halvings = 0;
@@ -76,6 +81,8 @@ class FormKeeper {
                          DecodeClass decode) = 0;
   // The file was decoded. Not called for a file that cannot be decoded.
   virtual void End(FormAnswer answer) = 0;
+  // Returns the time by the clock that measures decodes.
+  virtual MonotonicTime Now() const { return {}; }
 
   // Keeps a form of the file that is found after End, on any thread, without
   // waiting. It outlives this object, and is called at most once, while the
