@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A section of the table about kinds of photos, and numbers of threads: the gain from decoded forms of JPEG files, at
-full resolution and at the scale that a crop needs.
+"""Sections of the table about kinds of photos: the gain from decoded forms of images.
 
-Photos are drawn (leat_make_photos) and compressed as each kind. The yardstick decodes the same files on as many
-threads.
+Section kinds: photos are drawn (leat_make_photos) and compressed as each kind of JPEG, and decoded at full resolution
+and at the scale that a crop needs, by numbers of threads. The yardstick decodes the same files on as many threads.
+
+Section formats: the photos that are measured, as files of other formats, from the first epoch on.
 """
 
 import concurrent.futures
 import copy
+import itertools
 import pathlib
 import subprocess
 
+from large_data import Epochs
 from peers import LIMIT, photos, runner
 from service import ROOT, Service, puller, result_of
 
@@ -25,24 +28,62 @@ KINDS = {
 }
 THREADS = (1, 2, 4)  # for the first kind
 FORMS = ("none", "seek", "coefficients", "all")
+FORMATS = {"PNG": "png", "WebP": "webp"}
+FORMAT_PHOTOS, FORMAT_NAMES, FORMAT_EPOCHS = 300, 4, 6  # photos, and how many names each of them has
 
 
-def make(args, kind, folder):
-    """Makes the photos of a kind in a folder; leaves out the few whose chroma sampling turbojpeg.h has no name for."""
-    coding, side, count = KINDS[kind]
-    drawn = folder.with_suffix(".drawn")
-    subprocess.run([args.photo_maker, drawn, str(count), "--max-side", str(side)], check=True)
-    program = runner.compiled(ROOT / "build/bench", "jpeg_recode")
+def recode(args, coding, files, root, folder, suffix=None):
+    """Writes the photos, which are below `root`, as another kind of file to the same places below `folder`; leaves out
+    the few whose chroma sampling turbojpeg.h has no name for."""
+    program = runner.compiled(ROOT / "build/bench", "photo_recode")
 
-    def recode(path):
-        to = folder / pathlib.Path(path).relative_to(drawn)
+    def one(path):
+        to = folder / pathlib.Path(path).relative_to(root)
+        to = to.with_suffix(suffix or to.suffix)
         to.parent.mkdir(parents=True, exist_ok=True)
         return subprocess.run([program, coding, path, to], stderr=subprocess.DEVNULL).returncode
 
     with concurrent.futures.ThreadPoolExecutor(args.threads) as pool:
-        failed = sum(code != 0 for code in pool.map(recode, photos.files(drawn)))
-    if failed > count // 16:
-        raise RuntimeError(f"{failed} of {count} photos could not be made {kind}")
+        failed = sum(code != 0 for code in pool.map(one, files))
+    if failed > len(files) // 16:
+        raise RuntimeError(f"{failed} of {len(files)} photos could not be made {coding}")
+
+
+def make(args, kind, folder):
+    """Makes the photos of a kind in a folder."""
+    coding, side, count = KINDS[kind]
+    drawn = folder.with_suffix(".drawn")
+    subprocess.run([args.photo_maker, drawn, str(count), "--max-side", str(side)], check=True)
+    recode(args, coding, photos.files(drawn), drawn, folder)
+
+
+def measure_formats(args, out):
+    """Measures the epochs of photos in other formats that the workers have not seen, with the decoded forms kept by
+    default and with none: images per second of each epoch, and the ratio of rows delivered so far with the default to
+    those without. One service runs at a time, since such short epochs would feel what another one reads ahead."""
+    folders = {}
+    for name, suffix in FORMATS.items():
+        folder = folders[name] = args.folder / suffix
+        recode(args, suffix, photos.files(args.images)[:FORMAT_PHOTOS], args.images, folder, f".{suffix}")
+        for path in [path for path in folder.rglob("*") if path.is_file()]:
+            for number in range(1, FORMAT_NAMES):
+                path.with_stem(f"{path.stem}-{number}").hardlink_to(path)
+    rounds = out["formats"] = []
+    for number in range(args.rounds):
+        one = {}
+        for name, folder in folders.items():
+            took = {}
+            for forms in sorted(("all", "none"), reverse=number % 2 == 1):
+                place = args.folder / f"{folder.name}-{forms}-{number}"
+                place.mkdir()
+                with Service(args, place, flags=("--forms", forms, "--cache", "3GiB")) as service, \
+                        Epochs(args, service.coordinator.address, str(folder)) as epochs:
+                    rates = [epochs.next() for _ in range(FORMAT_EPOCHS)]
+                took[forms] = list(itertools.accumulate(1 / rate for rate in rates))
+                one |= {f"{name}, {forms}, epoch {epoch}, img/s": rate for epoch, rate in enumerate(rates, 1)}
+            one |= {f"{name}, so far after epoch {epoch}": none / own
+                    for epoch, (own, none) in enumerate(zip(took["all"], took["none"]), 1)}
+        rounds.append(one)
 
 
 def measure(args, out):

@@ -24,13 +24,14 @@ from peers.runner import median
 from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start",
-            "faults", "overhead", "sources", "packing", "operators", "readers")
+SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "formats", "storage", "cluster", "trainers", "stream", "tls",
+            "start", "faults", "overhead", "sources", "packing", "operators", "readers")
 # The decoded forms of JPEG files that a worker keeps in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
 TITLES = {
     "epochs": "Ten epochs from a cold start, two workers to NumPy, with --forms all (the default) and none",
+    "formats": "Six epochs of other formats from a cold start, two workers to NumPy, with --forms all and none",
     "storage": "Archives twice as large as the caches of two workers: from a server of 50 MB/s, and local files",
     "cluster": "Four workers with --forms pixels --cache 1GiB, over 3 GiB of files and pixels; one is killed",
     "trainers": "One trainer and four of one job, eight epochs from two workers with --forms none",
@@ -253,6 +254,7 @@ def main():
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
     sections = {"peers": loaders.measure,
                 "rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
+                "formats": photo_kinds.measure_formats,
                 "epochs": large_data.measure_epochs, "storage": large_data.measure_storage,
                 "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,

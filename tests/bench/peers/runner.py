@@ -62,13 +62,15 @@ def compiled(build, name="jpeg_limit"):
         return program
     program.parent.mkdir(parents=True, exist_ok=True)
     making = program.with_suffix(".making")
-    argv = ["c++", "-std=c++20", "-O2", "-o", making, source, "-lturbojpeg", "-pthread"]
+    argv = ["c++", "-std=c++20", "-O2", "-o", making, source, "-Wl,--as-needed", "-lturbojpeg", "-lpng", "-lwebp",
+            "-pthread"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True)
     except FileNotFoundError:
         raise OSError(f"no c++ to compile {source.name}: want Debian's g++") from None
     if done.returncode:
-        missing = " (want Debian's libturbojpeg0-dev)" if "turbojpeg" in done.stderr else ""
+        packages = {"turbojpeg": "libturbojpeg0-dev", "png": "libpng-dev", "webp": "libwebp-dev"}
+        missing = next((f" (want Debian's {package})" for name, package in packages.items() if name in done.stderr), "")
         raise OSError(f"{source.name} does not compile{missing}: {done.stderr.strip().splitlines()[0]}")
     making.rename(program)
     return program
